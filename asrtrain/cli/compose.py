@@ -1,0 +1,111 @@
+"""From overrides to a verb's typed config, with Hydra; Hydra's errors become one line."""
+
+import difflib
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.config_store import ConfigStore
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+import asrtrain
+from asrtrain.cli.verbs import VERBS
+from asrtrain.io.errors import UserError
+
+# Hydra would make time-stamped folders, change directory and set up logging of its own; here the
+# verb's `out` says where results go.
+QUIET_HYDRA = [
+    "hydra.run.dir=.",
+    "hydra.sweep.dir=.",
+    "hydra.sweep.subdir=.",
+    "hydra.output_subdir=null",
+    "hydra/job_logging=none",
+    "hydra/hydra_logging=none",
+]
+
+
+def conf_directory() -> Path:
+    """The Hydra tree: inside the package once installed, beside it in a checkout."""
+    package = Path(asrtrain.__file__).parent
+    installed = package / "conf"
+    return installed if installed.is_dir() else package.parent / "conf"
+
+
+def run_verb(name: str, overrides: list[str]) -> None:
+    """Compose the config of verb `name` from `overrides` and call the verb with it.
+
+    Hydra's own flags (`-m`, `--cfg job`, `--info`) work. Raises UserError for an override that
+    does not fit, naming it.
+    """
+    config_class, function = VERBS[name].load()
+    register(name, config_class)
+
+    def task(tree: DictConfig) -> None:
+        function(typed(tree))
+
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises instead of printing and exiting
+    sys.argv = [f"asrtrain {name}", *overrides, *QUIET_HYDRA]
+    main = hydra.main(config_path=str(conf_directory()), config_name=name, version_base="1.3")(task)
+    try:
+        main()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(_one_line(error, name)) from error
+
+
+def register(name: str, config_class: type) -> None:
+    """Make the typed config known to Hydra as `VERB_schema`, for the defaults of `conf/VERB.yaml`."""
+    schema = OmegaConf.structured(config_class)
+    _make_writable(schema)
+    ConfigStore.instance().store(name=f"{name}_schema", node=schema)
+
+
+def typed(tree: DictConfig) -> Any:
+    """The frozen dataclass that `tree` describes; its own checks run here."""
+    missing = sorted(OmegaConf.missing_keys(tree))
+    if missing:
+        raise UserError(f"{', '.join(f'{key}=' for key in missing)} must be given")
+    return OmegaConf.to_object(tree)
+
+
+def _make_writable(node: DictConfig) -> None:
+    """Let overrides be merged into a frozen dataclass's schema, which OmegaConf makes read-only."""
+    OmegaConf.set_readonly(node, None)
+    for key in node:
+        child = node._get_node(key)
+        if isinstance(child, DictConfig):
+            _make_writable(child)
+
+
+def _one_line(error: Exception, name: str) -> str:
+    unknown = re.search(r"Could not override '([^']+)'", str(error))
+    if unknown:
+        key = unknown[1]
+        close = difflib.get_close_matches(key, _keys(name), n=1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        return f"no setting '{key}'{hint} (`asrtrain {name} --help` lists them)"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    choices = [line for line in lines[2:] if not re.match(r"Config search path|provider=", line)]
+    if len(lines) > 1 and lines[1].startswith("Available options"):
+        return f"{lines[0]}; choices: {', '.join(choices)}"
+    cause = str(error.__cause__).splitlines()[0] if error.__cause__ else ""
+    return f"{lines[0]} {cause}; see `asrtrain {name} --help`"
+
+
+def _keys(name: str) -> list[str]:
+    config_class, _ = VERBS[name].load()
+    keys = []
+
+    def walk(node: Any, prefix: str) -> None:
+        for key in node:
+            keys.append(f"{prefix}{key}")
+            child = node._get_node(key)
+            if isinstance(child, DictConfig):
+                walk(child, f"{prefix}{key}.")
+
+    walk(OmegaConf.structured(config_class), "")
+    return keys

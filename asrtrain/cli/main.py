@@ -1,0 +1,68 @@
+"""`asrtrain VERB [key=value ...]`: composes the verb's config and calls its function.
+
+Exit status: 0 done, 1 a user's mistake (one line on standard error), 130 interrupted.
+"""
+
+import difflib
+import logging
+import sys
+
+from asrtrain import __version__
+from asrtrain.cli.verbs import VERBS
+
+log = logging.getLogger("asrtrain")
+
+USAGE = """usage: asrtrain VERB [key=value ...]
+       asrtrain VERB --help       the verb's settings, their defaults and meaning
+       asrtrain VERB -m key=a,b   one run for each value
+
+verbs:"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line `argv` (default: the process's own); return the exit status."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(USAGE)
+        width = max(map(len, VERBS))
+        for name, verb in VERBS.items():
+            print(f"  {name:{width}}  {verb.summary}")
+        return 0
+    if arguments[0] == "--version":
+        print(f"asrtrain {__version__}")
+        return 0
+    name, *overrides = arguments
+    if name not in VERBS:
+        return _fail(f"unknown verb '{name}'{_suggestion(name)}; `asrtrain` lists the verbs")
+    return _run(name, overrides)
+
+
+def _run(name: str, overrides: list[str]) -> int:
+    from asrtrain.io.errors import UserError
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        if "-h" in overrides or "--help" in overrides:
+            from asrtrain.cli.help import print_help
+
+            print_help(name)
+        else:
+            from asrtrain.cli.compose import run_verb
+
+            run_verb(name, overrides)
+    except UserError as error:
+        return _fail(f"{name}: {error}")
+    except KeyboardInterrupt:
+        print(f"asrtrain: {name}: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _fail(message: str) -> int:
+    print(f"asrtrain: error: {' '.join(message.split())}", file=sys.stderr)
+    return 1
+
+
+def _suggestion(name: str) -> str:
+    close = difflib.get_close_matches(name, VERBS, n=1)
+    return f", did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,1 @@
+"""Files and processes: archives, tables, audio, stages with atomic output, progress, jobs."""
