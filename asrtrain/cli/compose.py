@@ -69,7 +69,10 @@ def typed(tree: DictConfig) -> Any:
     missing = sorted(OmegaConf.missing_keys(tree))
     if missing:
         raise UserError(f"{', '.join(f'{key}=' for key in missing)} must be given")
-    return OmegaConf.to_object(tree)
+    try:
+        return OmegaConf.to_object(tree)
+    except ValueError as error:  # from a config of the onebit room, which has no UserError
+        raise UserError(str(error)) from error
 
 
 def _make_writable(node: DictConfig) -> None:

@@ -4,13 +4,10 @@ Exit status: 0 done, 1 a user's mistake (one line on standard error), 130 interr
 """
 
 import difflib
-import logging
 import sys
 
 from asrtrain import __version__
 from asrtrain.cli.verbs import VERBS
-
-log = logging.getLogger("asrtrain")
 
 USAGE = """usage: asrtrain VERB [key=value ...]
        asrtrain VERB --help       the verb's settings, their defaults and meaning
@@ -39,8 +36,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(name: str, overrides: list[str]) -> int:
     from asrtrain.io.errors import UserError
+    from asrtrain.io.log import log_to_terminal
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    log_to_terminal()
     try:
         if "-h" in overrides or "--help" in overrides:
             from asrtrain.cli.help import print_help

@@ -4,6 +4,7 @@ Processes are spawned, not forked, since torch's threads do not survive a fork. 
 in a process is raised again in the caller; the processes end with the `with` block.
 """
 
+import itertools
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +44,7 @@ def split_evenly(items: Sequence[J], parts: int) -> list[Sequence[J]]:
     """Cut `items` into at most `parts` contiguous, non-empty runs, sizes differing by at most 1."""
     parts = min(parts, len(items))
     bounds = [len(items) * part // parts for part in range(parts + 1)] if parts else [0]
-    return [items[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
+    return [items[begin:end] for begin, end in itertools.pairwise(bounds)]
 
 
 class Workers:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from asrtrain import __version__
 from asrtrain.io.errors import UserError
+from asrtrain.io.log import log_file
 from asrtrain.io.settings import StageConfig, result_settings
 
 RECORD = "stage.json"
@@ -51,7 +52,7 @@ def stage(
                 return False
             log.info("%s: making %s", verb, config.out)
             begin = time.monotonic()
-            with atomic_directory(Path(config.out)) as out, _log_file(out / LOG):
+            with atomic_directory(Path(config.out)) as out, log_file(out / LOG):
                 make(config, out)
                 record["seconds"] = round(time.monotonic() - begin, 3)
                 (out / RECORD).write_text(json.dumps(record, indent=1) + "\n")
@@ -166,19 +167,6 @@ def _lock(descriptor: int, partial: Path, final: Path) -> None:
     except (BlockingIOError, FileNotFoundError):
         pass
     raise UserError(f"{final}: another process is making it; wait for it, or stop it")
-
-
-@contextmanager
-def _log_file(path: Path) -> Iterator[None]:
-    handler = logging.FileHandler(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("asrtrain")
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        handler.close()
 
 
 def _fingerprints(verb: str, field: str, value: str | list[str]) -> Any:

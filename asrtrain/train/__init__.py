@@ -1,1 +1,1 @@
-""""""
+"""The trainer: synchronous SGD on several workers, its schedule, its launch."""

@@ -1,0 +1,123 @@
+"""Starting one process a worker with PyTorch's own launcher, the engine of `torchrun`."""
+
+import ctypes
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig as ElasticConfig
+from torch.distributed.launcher.api import elastic_launch
+
+from asrtrain.io.errors import UserError
+from asrtrain.io.log import log_to_terminal
+from asrtrain.io.settings import require, run_only
+from asrtrain.onebit import LocalTransport, ProcessGroupTransport, Transport
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchConfig:
+    """Where the workers run."""
+
+    nproc: int = 1
+    """Workers, one process each, on this machine; at least 1. (`torchrun` sets its own number.)"""
+    threads: int = 1
+    """Threads of a worker's computation; another number gives other rounding."""
+    timeout_s: int = run_only(60)
+    """Seconds that a worker waits for the others before it gives up."""
+
+    def __post_init__(self) -> None:
+        for key in ("nproc", "threads", "timeout_s"):
+            value = getattr(self, key)
+            require(value >= 1, f"launch.{key}={value}: expected at least 1")
+
+
+def under_torchrun() -> bool:
+    """Whether this process is a worker already, started by `torchrun` or by `launch`."""
+    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+
+
+def rank() -> int:
+    """This worker's number, from the environment; 0 when it is alone."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def workers() -> int:
+    """How many workers there are, from the environment; 1 when this one is alone."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def launch(config: LaunchConfig, worker: Callable[..., None], *arguments: Any) -> None:
+    """Run `worker(*arguments)` in `config.nproc` processes; return when all are done.
+
+    Raises UserError, naming the worker that failed first, after the others were stopped.
+    """
+    elastic = ElasticConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=config.nproc,
+        rdzv_backend="c10d",
+        rdzv_endpoint="127.0.0.1:0",
+        run_id=f"asrtrain-{os.getpid()}",
+        max_restarts=0,
+        monitor_interval=0.1,
+        start_method="spawn",
+    )
+    logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)
+    try:
+        elastic_launch(elastic, _started)(worker, *arguments)
+    except ChildFailedError as error:
+        failed, failure = error.get_first_failure()
+        raise UserError(f"worker {failed} of {config.nproc} failed: {_reason(failure)}") from None
+    except SignalException:
+        raise KeyboardInterrupt from None
+
+
+@contextmanager
+def process_group(config: LaunchConfig) -> Iterator[Transport]:
+    """The transport among the workers; a single process needs no group.
+
+    The group is destroyed on success only: after an error the others may still be in a collective,
+    and waiting for them would hang; the process just ends.
+    """
+    torch.set_num_threads(config.threads)
+    if workers() == 1:
+        yield LocalTransport()
+        return
+    dist.init_process_group("gloo", timeout=timedelta(seconds=config.timeout_s))
+    yield ProcessGroupTransport()
+    dist.destroy_process_group()
+
+
+def _started(worker: Callable[..., None], *arguments: Any) -> None:
+    """First steps of a launched process."""
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher hears Ctrl-C and stops us
+    if rank() == 0:
+        log_to_terminal()
+    worker(*arguments)
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to end this process when the launcher dies, even by SIGKILL: no orphans."""
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
+def _reason(failure: Any) -> str:
+    """The exception that the worker recorded, or how it ended."""
+    if failure.exitcode < 0:
+        return f"killed by {signal.Signals(-failure.exitcode).name}"
+    message = failure.message
+    held = message.get("message", message) if isinstance(message, dict) else message
+    return str(held)
