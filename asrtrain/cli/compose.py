@@ -28,6 +28,11 @@ QUIET_HYDRA = [
     "hydra/hydra_logging=none",
 ]
 
+HYDRA_FLAGS = (
+    *("-m", "--multirun", "-c", "--cfg", "-i", "--info", "-p", "--package", "--resolve"),
+    *("-cd", "--config-dir", "--hydra-help"),
+)
+
 
 def conf_directory() -> Path:
     """The Hydra tree: inside the package once installed, beside it in a checkout."""
@@ -49,12 +54,26 @@ def run_verb(name: str, overrides: list[str]) -> None:
         function(typed(tree))
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises instead of printing and exiting
-    sys.argv = [f"asrtrain {name}", *overrides, *QUIET_HYDRA]
+    sys.argv = [f"asrtrain {name}", *_with_quiet_hydra(name, overrides)]
     main = hydra.main(config_path=str(conf_directory()), config_name=name, version_base="1.3")(task)
     try:
         main()
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(_one_line(error, name)) from error
+
+
+def _with_quiet_hydra(name: str, arguments: list[str]) -> list[str]:
+    """Insert our settings of Hydra next to the first override: it takes one run of overrides."""
+    for each in arguments:
+        if each.startswith("-") and each.split("=")[0] not in HYDRA_FLAGS:
+            raise UserError(
+                f"no option '{each}'; settings are written key=value (`asrtrain {name} --help`)"
+            )
+    places = [
+        place for place, each in enumerate(arguments) if "=" in each and not each.startswith("-")
+    ]
+    place = places[0] if places else 0
+    return [*arguments[:place], *QUIET_HYDRA, *arguments[place:]]
 
 
 def register(name: str, config_class: type) -> None:

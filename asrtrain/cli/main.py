@@ -4,6 +4,7 @@ Exit status: 0 done, 1 a user's mistake (one line on standard error), 130 interr
 """
 
 import difflib
+import os
 import sys
 
 from asrtrain import __version__
@@ -18,7 +19,14 @@ verbs:"""
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv` (default: the process's own); return the exit status."""
-    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        return _dispatch(sys.argv[1:] if argv is None else argv)
+    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(USAGE)
         width = max(map(len, VERBS))

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from asrtrain.onebit.config import ExchangeConfig
-from asrtrain.onebit.quantize import QuantizedMatrix, dequantize, quantize, words_per_row
+from asrtrain.onebit.kernels import kernels_for
+from asrtrain.onebit.quantize import QuantizedMatrix, words_per_row
 
 
 class Codec(Protocol):
@@ -28,8 +29,8 @@ class Codec(Protocol):
     def encode(self, values: Tensor, residual: Tensor) -> Tensor:
         """Messages for the rows of `values + residual`; updates `residual` in place."""
 
-    def decode(self, messages: Tensor, columns: int) -> Tensor:
-        """The (R, `columns`) float32 values that the messages stand for."""
+    def decode_add_(self, messages: Tensor, out: Tensor) -> None:
+        """Add the values that the messages of R rows stand for to `out`, (R, C) float32."""
 
 
 class Float32Codec:
@@ -49,9 +50,9 @@ class Float32Codec:
         """The values' own bits."""
         return values.contiguous().view(torch.int32)
 
-    def decode(self, messages: Tensor, columns: int) -> Tensor:
-        """The messages read as float32."""
-        return messages.view(torch.float32)
+    def decode_add_(self, messages: Tensor, out: Tensor) -> None:
+        """Add the messages read as float32."""
+        out.add_(messages.view(torch.float32))
 
 
 class OneBitCodec:
@@ -69,13 +70,14 @@ class OneBitCodec:
 
     def encode(self, values: Tensor, residual: Tensor) -> Tensor:
         """Quantize; raises NonFiniteGradientError before the residual changes."""
-        quantized = quantize(values, residual)
+        quantized = kernels_for(values.device).quantize(values, residual)
         return torch.cat((quantized.levels.view(torch.int32), quantized.words), dim=1)
 
-    def decode(self, messages: Tensor, columns: int) -> Tensor:
-        """Dequantize."""
+    def decode_add_(self, messages: Tensor, out: Tensor) -> None:
+        """Add the dequantized values."""
         levels = messages[:, :2].contiguous().view(torch.float32)
-        return dequantize(QuantizedMatrix(messages[:, 2:], levels, columns))
+        quantized = QuantizedMatrix(messages[:, 2:], levels, out.shape[1])
+        kernels_for(out.device).dequantize_add_(quantized, out)
 
 
 def codec_for(config: ExchangeConfig) -> Codec:

@@ -128,10 +128,9 @@ class StripedExchange:
 
     def _sum(self, messages: list[Tensor]) -> list[Tensor]:
         """Sum the workers' decoded stripes in rank order: the same bits on every run."""
-        totals = self._decode(messages[0], self.owned)
-        for message in messages[1:]:
-            for total, part in zip(totals, self._decode(message, self.owned), strict=True):
-                total.add_(part)
+        totals = [torch.zeros(shape, device=self._device) for shape in self.owned_shapes()]
+        for message in messages:
+            self._decode_add_(message, self.owned, totals)
         return totals
 
     def _send_updates(self, updates: list[Tensor]) -> list[Tensor]:
@@ -148,8 +147,8 @@ class StripedExchange:
     def _apply(self, messages: list[Tensor]) -> None:
         begin = perf_counter()
         for message, owned in zip(messages, self._stripes, strict=True):
-            for stripe, change in zip(owned, self._decode(message, owned), strict=True):
-                self._matrices[stripe.matrix][stripe.begin : stripe.end].add_(change)
+            rows = [self._matrices[each.matrix][each.begin : each.end] for each in owned]
+            self._decode_add_(message, owned, rows)
         self.seconds["apply"] += perf_counter() - begin
 
     def _carry(self, messages: list[Tensor], lengths: list[int]) -> list[Tensor]:
@@ -158,14 +157,12 @@ class StripedExchange:
         self.seconds["wait"] += perf_counter() - begin
         return received
 
-    def _decode(self, message: Tensor, owned: list[Stripe]) -> list[Tensor]:
+    def _decode_add_(self, message: Tensor, owned: list[Stripe], outs: list[Tensor]) -> None:
+        """Add what a message says of the stripes `owned` to `outs`, one tensor a stripe."""
         parts = torch.split(message, [self._words([stripe]) for stripe in owned])
-        return [
-            self._codec.decode(part.view(stripe.end - stripe.begin, -1), self._columns(stripe))
-            if part.numel()
-            else torch.zeros(0, self._columns(stripe), device=self._device)
-            for part, stripe in zip(parts, owned, strict=True)
-        ]
+        for part, out in zip(parts, outs, strict=True):
+            if part.numel():
+                self._codec.decode_add_(part.view(out.shape[0], -1), out)
 
     def _words(self, owned: list[Stripe]) -> int:
         return sum(
