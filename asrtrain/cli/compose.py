@@ -77,7 +77,7 @@ def _with_quiet_hydra(name: str, arguments: list[str]) -> list[str]:
 
 
 def register(name: str, config_class: type) -> None:
-    """Make the typed config known to Hydra as `VERB_schema`, for the defaults of `conf/VERB.yaml`."""
+    """Make the typed config known to Hydra as `VERB_schema`, which `conf/VERB.yaml` builds on."""
     schema = OmegaConf.structured(config_class)
     _make_writable(schema)
     ConfigStore.instance().store(name=f"{name}_schema", node=schema)

@@ -1,7 +1,8 @@
-"""`asrtrain VERB --help`: every setting with its type, default and meaning, read from the config."""
+"""`asrtrain VERB --help`: each setting with type, default and meaning, read from the config."""
 
 import ast
 import inspect
+import itertools
 import textwrap
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, is_dataclass
@@ -10,8 +11,8 @@ from typing import Any, get_type_hints
 from asrtrain.cli.compose import conf_directory
 from asrtrain.cli.verbs import VERBS
 
-FOOTER = """Lists are written key=[a,b]. More: -m (one run for each value of key=a,b), --cfg job (print the
-settings without running), --info (where they come from)."""
+FOOTER = """Lists are written key=[a,b]. More: -m (one run for each value of key=a,b), --cfg job (print
+the settings without running), --info (where they come from)."""
 
 
 def print_help(name: str) -> None:
@@ -64,7 +65,7 @@ def _field_docstrings(config_class: type) -> dict[str, str]:
     meanings: dict[str, str] = {}
     for base in reversed(config_class.__mro__[:-1]):
         body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body
-        for field, note in zip(body, body[1:], strict=False):
+        for field, note in itertools.pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(note, ast.Expr):
                 meanings[field.target.id] = " ".join(str(ast.literal_eval(note.value)).split())
     return meanings

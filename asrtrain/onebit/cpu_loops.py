@@ -12,26 +12,26 @@ Floats = npt.NDArray[np.float32]
 Words = npt.NDArray[np.int32]
 
 
-# Summation in any order lets the compiler add several columns at once.
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
-def find_levels(gradient: Floats, residual: Floats, levels: Floats) -> bool:
-    """Fill `levels` (R, 2) for gradient + residual (R, C); False if a value is not finite."""
+# Summation in any order lets the compiler add several columns at once. (Under this flag numba's
+# own isfinite() is folded to True: callers look at the levels.)
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc"})
+def find_levels(gradient: Floats, residual: Floats, levels: Floats) -> None:
+    """Fill `levels` (R, 2) for gradient + residual (R, C).
+
+    If a value of a row is not finite, one of its levels is not.
+    """
     rows, columns = gradient.shape
-    zero = np.float32(0)
+    zero, one = np.float32(0), np.float32(1)
     for row in range(rows):
-        below_sum, above_sum, above_count = zero, zero, 0
+        below_sum, above_sum, above_count = zero, zero, zero
         for column in range(columns):
             value = gradient[row, column] + residual[row, column]
             above = value >= zero
             above_sum += value if above else zero
-            # A NaN is not above, so it reaches this sum and shows there.
-            below_sum += zero if above else value
-            above_count += above
-        if not (np.isfinite(below_sum) and np.isfinite(above_sum)):
-            return False
-        levels[row, 0] = below_sum / np.float32(max(columns - above_count, 1))
-        levels[row, 1] = above_sum / np.float32(max(above_count, 1))
-    return True
+            below_sum += zero if above else value  # a NaN is not above, so it shows here
+            above_count += one if above else zero  # float32 counts to 2^24 exactly
+        levels[row, 0] = below_sum / max(np.float32(columns) - above_count, one)
+        levels[row, 1] = above_sum / max(above_count, one)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -46,7 +46,8 @@ class NumbaKernels:
         words = torch.empty((rows, words_per_row(columns)), dtype=torch.int32)
         levels = torch.empty((rows, 2))
         values, owed = gradient.contiguous().numpy(), residual.numpy()
-        if not cpu_loops.find_levels(values, owed, levels.numpy()):
+        cpu_loops.find_levels(values, owed, levels.numpy())
+        if not bool(torch.isfinite(levels).all()):
             raise NonFiniteGradientError("NaN or infinity in the values to be quantized")
         cpu_loops.quantize_rows(values, owed, levels.numpy(), words.numpy())
         return QuantizedMatrix(words, levels, columns)
