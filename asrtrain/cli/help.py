@@ -11,8 +11,8 @@ from typing import Any, get_type_hints
 from asrtrain.cli.compose import conf_directory
 from asrtrain.cli.verbs import VERBS
 
-FOOTER = """Lists are written key=[a,b]. More: -m (one run for each value of key=a,b), --cfg job (print
-the settings without running), --info (where they come from)."""
+FOOTER = """Lists are written key=[a,b]. More: -m (one run for each value of key=a,b),
+--cfg job (print the settings without running), --info (where they come from)."""
 
 
 def print_help(name: str) -> None:

@@ -41,27 +41,25 @@ class DnnConfig:
         )
 
 
-class Dnn(nn.Sequential):
-    """Fully connected layers; the output (N, S) is scores before the softmax.
+def new_network(
+    config: DnnConfig, dim: int, senones: int, generator: torch.Generator
+) -> nn.Sequential:
+    """Fully connected layers whose output (N, S) is scores before the softmax.
 
     Initial weights come from `generator` alone. Their variance keeps the size of activations and
     gradients through the layers: He et al. 2015 for ReLU, Glorot & Bengio 2010 (times 4) for
     sigmoids. The output layer starts at zero, that is, at equal posteriors.
     """
-
-    def __init__(
-        self, config: DnnConfig, dim: int, senones: int, generator: torch.Generator
-    ) -> None:
-        width = (config.left_context + 1 + config.right_context) * dim
-        sizes = [width, *config.hidden]
-        layers: list[nn.Module] = []
-        for inputs, outputs in itertools.pairwise(sizes):
-            layers += [_linear(inputs, outputs, config.activation, generator)]
-            layers += [ACTIVATIONS[config.activation]()]
-        output = nn.Linear(sizes[-1], senones)
-        nn.init.zeros_(output.weight)
-        nn.init.zeros_(output.bias)
-        super().__init__(*layers, output)
+    width = (config.left_context + 1 + config.right_context) * dim
+    sizes = [width, *config.hidden]
+    layers: list[nn.Module] = []
+    for inputs, outputs in itertools.pairwise(sizes):
+        layers += [_linear(inputs, outputs, config.activation, generator)]
+        layers += [ACTIVATIONS[config.activation]()]
+    output = nn.Linear(sizes[-1], senones)
+    nn.init.zeros_(output.weight)
+    nn.init.zeros_(output.bias)
+    return nn.Sequential(*layers, output)
 
 
 def _linear(inputs: int, outputs: int, activation: str, generator: torch.Generator) -> nn.Linear:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from asrtrain.io.errors import UserError
-from asrtrain.nnet.dnn import Dnn, DnnConfig
+from asrtrain.nnet.dnn import DnnConfig, new_network
 
 FINAL_MODEL = "final.pt"
 FORMAT = "asrtrain-dnn-1"
@@ -25,7 +25,7 @@ class AcousticModel:
     config: DnnConfig
     dim: int
     """D: features of one frame before splicing."""
-    network: Dnn
+    network: nn.Sequential
     log_priors: Tensor
     """(S,) float32: log of each senone's share of the training frames."""
 
@@ -38,7 +38,7 @@ class AcousticModel:
 def new_model(config: DnnConfig, dim: int, log_priors: Tensor, seed: int) -> AcousticModel:
     """A network with initial weights drawn from `seed`."""
     generator = torch.Generator().manual_seed(seed)
-    network = Dnn(config, dim, len(log_priors), generator)
+    network = new_network(config, dim, len(log_priors), generator)
     return AcousticModel(config, dim, network, log_priors)
 
 
@@ -82,5 +82,6 @@ def _load(path: Path) -> Any:
     try:
         return torch.load(path, weights_only=True, map_location="cpu")
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: cannot be read as a model ({reason}); train it again") from error
+        raise UserError(
+            f"{path}: cannot be read as a model ({type(error).__name__}); train it again"
+        ) from error

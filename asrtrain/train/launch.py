@@ -74,6 +74,8 @@ def launch(config: LaunchConfig, worker: Callable[..., None], *arguments: Any) -
         start_method="spawn",
     )
     logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)
+    # A killed worker leaves semaphores, which Python's tracker frees; its warning helps nobody.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore::UserWarning:multiprocessing.resource_tracker")
     try:
         elastic_launch(elastic, _started)(worker, *arguments)
     except ChildFailedError as error:
