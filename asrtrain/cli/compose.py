@@ -50,8 +50,15 @@ def run_verb(name: str, overrides: list[str]) -> None:
     config_class, function = VERBS[name].load()
     register(name, config_class)
 
+    failures: list[BaseException] = []
+
     def task(tree: DictConfig) -> None:
-        function(typed(tree))
+        # Hydra prints a line of its own for what a task raises, so raise after it has returned.
+        if not failures:
+            try:
+                function(typed(tree))
+            except BaseException as error:
+                failures.append(error)
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises instead of printing and exiting
     sys.argv = [f"asrtrain {name}", *_with_quiet_hydra(name, overrides)]
@@ -60,6 +67,8 @@ def run_verb(name: str, overrides: list[str]) -> None:
         main()
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(_one_line(error, name)) from error
+    if failures:
+        raise failures[0]
 
 
 def _with_quiet_hydra(name: str, arguments: list[str]) -> list[str]:

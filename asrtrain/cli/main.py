@@ -6,6 +6,7 @@ Exit status: 0 done, 1 a user's mistake (one line on standard error), 130 interr
 import difflib
 import os
 import sys
+from collections.abc import Callable
 
 from asrtrain import __version__
 from asrtrain.cli.verbs import VERBS
@@ -39,29 +40,34 @@ def _dispatch(arguments: list[str]) -> int:
     name, *overrides = arguments
     if name not in VERBS:
         return _fail(f"unknown verb '{name}'{_suggestion(name)}; `asrtrain` lists the verbs")
-    return _run(name, overrides)
+    return exit_status(name, lambda: _run(name, overrides))
 
 
-def _run(name: str, overrides: list[str]) -> int:
+def exit_status(name: str, command: Callable[[], None]) -> int:
+    """Run `command`; a UserError or Ctrl-C becomes one line on standard error and a status."""
     from asrtrain.io.errors import UserError
     from asrtrain.io.log import log_to_terminal
 
     log_to_terminal()
     try:
-        if "-h" in overrides or "--help" in overrides:
-            from asrtrain.cli.help import print_help
-
-            print_help(name)
-        else:
-            from asrtrain.cli.compose import run_verb
-
-            run_verb(name, overrides)
+        command()
     except UserError as error:
         return _fail(f"{name}: {error}")
     except KeyboardInterrupt:
         print(f"asrtrain: {name}: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _run(name: str, overrides: list[str]) -> None:
+    if "-h" in overrides or "--help" in overrides:
+        from asrtrain.cli.help import print_help
+
+        print_help(name)
+    else:
+        from asrtrain.cli.compose import run_verb
+
+        run_verb(name, overrides)
 
 
 def _fail(message: str) -> int:

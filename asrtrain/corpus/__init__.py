@@ -1,1 +1,1 @@
-""""""
+"""Data directories as Kaldi lays them out: read, validate, split, subset."""
