@@ -1,1 +1,1 @@
-""""""
+"""From audio or cepstra to normalized features."""
