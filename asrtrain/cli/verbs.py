@@ -38,7 +38,7 @@ VERBS = {
     ),
     "cmvn": Verb("asrtrain.feats.cmvn", "CmvnConfig", "cmvn", "mean and variance statistics"),
     "lang": Verb("asrtrain.lang.prepare", "LangConfig", "prepare", "lexicon to L.fst and symbols"),
-    "lm": Verb("asrtrain.lang.ngram", "LmConfig", "estimate", "n-gram from transcripts, G.fst"),
+    "lm": Verb("asrtrain.lang.lm", "LmConfig", "build", "n-gram from transcripts, G.fst"),
     "graph": Verb("asrtrain.decode.graph", "GraphConfig", "build", "decoding graph HCLG.fst"),
     "gmm": Verb("asrtrain.hmm.gmm", "GmmConfig", "train", "GMM-HMM from a flat start"),
     "align": Verb("asrtrain.hmm.align", "AlignConfig", "align", "forced alignment"),
