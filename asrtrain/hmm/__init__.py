@@ -1,1 +1,1 @@
-""""""
+"""Senones: topology, flat start, forced alignment, Kaldi's model files."""

@@ -1,0 +1,78 @@
+"""The verb `align`: forced alignment with a GMM-HMM (Kaldi: steps/align_si.sh)."""
+
+import logging
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from asrtrain.feats.reader import open_features
+from asrtrain.hmm.aligner import Beams, Pass, report_failed, start_aligners
+from asrtrain.hmm.gmm import ALIGNMENT
+from asrtrain.hmm.model_file import FINAL_MODEL, TREE, read_model
+from asrtrain.io.archive import write_int_vectors
+from asrtrain.io.errors import UserError
+from asrtrain.io.settings import StageConfig, require, run_only
+from asrtrain.io.stage import stage, write_counts
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignConfig(StageConfig):
+    """Settings of `align`."""
+
+    data: str
+    """Features directory with transcripts."""
+    lang: str
+    """Lang directory."""
+    model: str
+    """Directory with final.mdl and tree."""
+    beam: float = 10.0
+    """Of the search."""
+    retry_beam: float = 40.0
+    """Of a second search, where the first fails."""
+    boost_silence: float = 1.0
+    """Factor on the likelihood of silence, above 0."""
+    max_failed: float = 0.05
+    """Share of utterances, 0 to 1, that may fail to align; more is an error."""
+    nj: int = run_only(1)
+    """Processes."""
+
+    def __post_init__(self) -> None:
+        require(self.nj >= 1, f"nj={self.nj}: expected at least 1")
+        require(self.boost_silence > 0, f"boost_silence={self.boost_silence}: expected above 0")
+
+
+@stage("align", inputs=("data", "lang", "model"))
+def align(config: AlignConfig, out: Path) -> None:
+    """Align utterances to their transcripts: ali.1.gz, with the model that made it beside it.
+
+    The result does not depend on nj.
+    """
+    reader, model = open_features(config.data), read_model(Path(config.model))
+    dim = model.mixtures.means.shape[1]
+    if reader.dim != dim:
+        raise UserError(
+            f"{config.data}: features have {reader.dim} dimensions, {config.model} was trained on "
+            f"{dim}; make them with the same settings"
+        )
+    silence = (Path(config.lang) / "phones" / "silence.int").read_text().split()
+    pdfs = model.structure.pdfs_of_phones([int(each) for each in silence])
+    mixtures = model.mixtures.boost(pdfs, config.boost_silence)
+    beams = Beams(config.beam, config.retry_beam)
+    with start_aligners(
+        config.data, config.lang, model.structure, reader.utterances, config.nj
+    ) as workers:
+        passes: list[Pass] = workers.call("align", mixtures, model.structure.log_probs, beams)
+        alignments = {
+            key: value for each in workers.call("alignments") for key, value in each.items()
+        }
+    failed = [utterance for each in passes for utterance in each.failed]
+    report_failed(failed, len(reader.utterances), config.max_failed, config.data)
+    write_int_vectors(out / ALIGNMENT, alignments)
+    for name in (FINAL_MODEL, TREE):
+        shutil.copyfile(Path(config.model) / name, out / name)
+    (out / "num_jobs").write_text("1\n")
+    retried = sum(each.retried for each in passes)
+    log.info("%d utterances aligned, %d retried, %d failed", len(alignments), retried, len(failed))
+    write_counts(out, aligned=len(alignments), retried=retried, failed=len(failed))

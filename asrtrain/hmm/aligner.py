@@ -1,0 +1,191 @@
+"""Viterbi alignment of utterances to their transcripts, in processes that keep graphs and features.
+
+Utterances are dealt out in batches whose number does not depend on the number of processes; sums
+over batches are added in their order, so that results are the same for any `nj`.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import kaldi_hmm_gmm as khg
+import kaldifst
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from asrtrain.corpus.datadir import DataDirectory
+from asrtrain.feats.reader import open_features
+from asrtrain.hmm.gaussians import Features, Mixtures, Statistics
+from asrtrain.hmm.structure import HmmStructure
+from asrtrain.io.errors import UserError
+from asrtrain.io.parallel import Workers, split_evenly
+from asrtrain.lang.symbols import read_symbols
+
+BATCHES = 16
+"""More than there are ever jobs here, few enough that their sums are cheap to send."""
+
+SELF_LOOP_SCALE, TRANSITION_SCALE, ACOUSTIC_SCALE = 0.1, 1.0, 0.1
+"""Kaldi's, for alignment (`scale_opts` of its steps)."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Beams:
+    """Of the search; a second, wider one is tried when the first fails."""
+
+    beam: float
+    retry_beam: float
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a pass over the data gave."""
+
+    statistics: list[Statistics]
+    """One for each batch."""
+    transitions: npt.NDArray[np.int64]
+    """How often each transition id was taken."""
+    retried: int
+    failed: list[str]
+    """Utterances without an alignment."""
+
+
+@dataclass(frozen=True)
+class AlignerJob:
+    """What one process needs to start."""
+
+    data: str
+    lang: str
+    structure: HmmStructure
+    batches: list[Sequence[str]]
+
+
+class Aligner:
+    """Some batches of utterances with their features, graphs and current alignments."""
+
+    def __init__(self, job: AlignerJob) -> None:
+        torch.set_num_threads(1)
+        reader, directory = open_features(job.data), DataDirectory.read(job.data)
+        words, unk = read_words(Path(job.lang))
+        compiler = graph_compiler(Path(job.lang), job.structure)
+        self._batches = job.batches
+        self._structure = job.structure
+        self._features: dict[str, Features] = {}
+        self._graphs: dict[str, kaldifst.StdVectorFst] = {}
+        self._alignments: dict[str, npt.NDArray[np.int32]] = {}
+        for utterance in (each for batch in job.batches for each in batch):
+            self._features[utterance] = reader.read(utterance)
+            labels = word_labels(job, utterance, directory.text[utterance], words, unk)
+            self._graphs[utterance] = compiler.compile_graph_from_text(labels)
+
+    def align_equally(self) -> list[str]:
+        """Spread each utterance's states evenly over its frames; return those too short for it."""
+        for number, (utterance, graph) in enumerate(self._graphs.items()):
+            frames = len(self._features[utterance])
+            succeeded, path = kaldifst.equal_align(graph, frames, number + 1)
+            if succeeded:
+                _, labels, _, _ = kaldifst.get_linear_symbol_sequence(path)
+                self._alignments[utterance] = np.array(labels, np.int32)
+        return [each for each in self._graphs if each not in self._alignments]
+
+    def align(self, mixtures: Mixtures, log_probs: tuple[float, ...], beams: Beams) -> Pass:
+        """Align anew with `mixtures` and transition probabilities; no statistics."""
+        structure = HmmStructure(self._structure.topology, self._structure.tree, log_probs)
+        config = khg.AlignConfig(beam=beams.beam, retry_beam=beams.retry_beam)
+        retried, failed = 0, []
+        for utterance, graph in self._graphs.items():
+            weighted = kaldifst.StdVectorFst(graph)
+            khg.add_transition_probs(
+                structure.transitions, [], TRANSITION_SCALE, SELF_LOOP_SCALE, weighted
+            )
+            scores = mixtures.log_likelihoods(self._features[utterance]) * ACOUSTIC_SCALE
+            decodable = khg.DecodableCtc(scores[:, structure.pdf_of[1:]])
+            _, _, again, _, _, labels, _ = khg.align_utterance_wrapper(
+                config, utterance, ACOUSTIC_SCALE, weighted, decodable, 0, 0, 0, 0.0, 0
+            )
+            retried += again
+            if labels:
+                self._alignments[utterance] = np.array(labels, np.int32)
+            else:
+                self._alignments.pop(utterance, None)
+                failed.append(utterance)
+        return Pass([], self._count_transitions(), retried, failed)
+
+    def accumulate(self, mixtures: Mixtures) -> Pass:
+        """Statistics of the current alignments, for each batch."""
+        pdf_of = np.array(self._structure.pdf_of)
+        statistics = []
+        for batch in self._batches:
+            aligned = [each for each in batch if each in self._alignments]
+            if aligned:
+                features = np.concatenate([self._features[each] for each in aligned])
+                labels = np.concatenate([self._alignments[each] for each in aligned])
+                statistics.append(mixtures.accumulate(features, pdf_of[labels]))
+        return Pass(statistics, self._count_transitions(), 0, [])
+
+    def alignments(self) -> dict[str, npt.NDArray[np.int32]]:
+        """Transition ids of each aligned utterance."""
+        return self._alignments
+
+    def _count_transitions(self) -> npt.NDArray[np.int64]:
+        size = len(self._structure.pdf_of)
+        counts = np.zeros(size, np.int64)
+        for labels in self._alignments.values():
+            counts += np.bincount(labels, minlength=size)
+        return counts
+
+
+def start_aligners(
+    data: str, lang: str, structure: HmmStructure, utterances: list[str], nj: int
+) -> Workers:
+    """Processes that share `utterances`."""
+    batches = split_evenly(utterances, BATCHES)
+    jobs = [AlignerJob(data, lang, structure, list(each)) for each in split_evenly(batches, nj)]
+    return Workers(Aligner, jobs)
+
+
+def report_failed(failed: list[str], total: int, max_failed: float, data: str) -> None:
+    """Warn of each utterance that has no alignment. Raises UserError if there are too many."""
+    for utterance in failed:
+        log.warning("%s: %s could not be aligned, left out", data, utterance)
+    if len(failed) > max_failed * total:
+        raise UserError(
+            f"{data}: {len(failed)} of {total} utterances could not be aligned, such as "
+            f"{failed[0]}; check transcripts and features, or raise max_failed={max_failed}"
+        )
+
+
+def graph_compiler(lang: Path, structure: HmmStructure) -> khg.TrainingGraphCompiler:
+    """Makes an utterance's graph without transition probabilities, which change as one trains."""
+    path = lang / "L.fst"
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; make it with `asrtrain lang out={lang}`")
+    lexicon = kaldifst.StdVectorFst.read(str(path))
+    disambig = [int(each) for each in (lang / "phones" / "disambig.int").read_text().split()]
+    options = khg.TrainingGraphCompilerOptions(0.0, 0.0, True)
+    return khg.TrainingGraphCompiler(
+        structure.transitions, structure.context, lexicon, disambig, options
+    )
+
+
+def read_words(lang: Path) -> tuple[dict[str, int], str]:
+    """The word symbols of a lang directory, and the word for unknown ones or an empty string."""
+    return read_symbols(lang / "words.txt"), (lang / "oov.txt").read_text().strip()
+
+
+def word_labels(
+    job: AlignerJob, utterance: str, words: list[str], symbols: dict[str, int], unk: str
+) -> list[int]:
+    """Integers of an utterance's words. Raises UserError for one that the lexicon lacks."""
+    labels = []
+    for word in words:
+        if word not in symbols and not unk:
+            raise UserError(
+                f"{job.data}/text: {utterance} has the word {word}, which {job.lang}/words.txt "
+                "lacks; add it to the lexicon, or make the lang directory with unk=WORD"
+            )
+        labels.append(symbols[word if word in symbols else unk])
+    return labels
