@@ -78,11 +78,14 @@ def _with_quiet_hydra(name: str, arguments: list[str]) -> list[str]:
             raise UserError(
                 f"no option '{each}'; settings are written key=value (`asrtrain {name} --help`)"
             )
+    groups = conf_directory() / name
+    # A verb's groups are seen by that verb alone: `model` is a group of train, a path for decode.
+    search_path = [f"hydra.searchpath=[file://{groups}]"] if groups.is_dir() else []
     places = [
         place for place, each in enumerate(arguments) if "=" in each and not each.startswith("-")
     ]
     place = places[0] if places else 0
-    return [*arguments[:place], *QUIET_HYDRA, *arguments[place:]]
+    return [*arguments[:place], *QUIET_HYDRA, *search_path, *arguments[place:]]
 
 
 def register(name: str, config_class: type) -> None:

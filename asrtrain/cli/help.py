@@ -24,7 +24,7 @@ def print_help(name: str) -> None:
     for key, kind, default, meaning in describe_fields(config_class):
         print(f"  {key}={default}  ({kind})")
         print(textwrap.indent(textwrap.fill(meaning, 94), "      "))
-    groups = list(describe_groups(config_class))
+    groups = list(describe_groups(name))
     if groups:
         print("\nchoices (files of settings):")
         for group, choices in groups:
@@ -46,12 +46,10 @@ def describe_fields(config_class: type, prefix: str = "") -> Iterator[tuple[str,
         yield f"{prefix}{each.name}", name, _shown(default), meanings.get(each.name, "")
 
 
-def describe_groups(config_class: type) -> Iterator[tuple[str, list[str]]]:
-    """Yield each Hydra group that the config has a field for, with its choices."""
-    for each in fields(config_class):
-        folder = conf_directory() / each.name
-        if folder.is_dir():
-            yield each.name, sorted(file.stem for file in folder.glob("*.yaml"))
+def describe_groups(name: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each Hydra group of the verb `name`, with its choices."""
+    for folder in sorted((conf_directory() / name).glob("*/")):
+        yield folder.name, sorted(file.stem for file in folder.glob("*.yaml"))
 
 
 def _shown(default: Any) -> str:
