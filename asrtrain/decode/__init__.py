@@ -1,1 +1,1 @@
-""""""
+"""From features to words: decoding graph, search, lattices."""
