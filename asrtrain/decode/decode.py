@@ -37,12 +37,14 @@ class DecodeConfig(StageConfig):
     model: str
     """Directory of a network (final.pt) or a GMM (final.mdl)."""
     scales: list[float] = field(
-        default_factory=lambda: [0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25]
+        default_factory=lambda: [0.05, 0.07, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4]
     )
     """Acoustic scales to take the best path at: the inverse of Kaldi's LM weights; above 0."""
-    penalties: list[float] = field(default_factory=lambda: [-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
+    penalties: list[float] = field(
+        default_factory=lambda: [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
+    )
     """Word insertion penalties, likewise, in units of the graph's costs; above 0 shortens."""
-    search_scale: float = 0.1
+    search_scale: float = 0.15
     """Acoustic scale of the search that makes the lattice, above 0."""
     beam: float = 16.0
     """Of the search, in units of scaled costs."""

@@ -1,1 +1,1 @@
-""""""
+"""Alignment of words, WER, intervals, and the comparison of arms."""
