@@ -70,7 +70,7 @@ def describe(verb: str, inputs: tuple[str, ...], config: StageConfig) -> dict[st
         "verb": verb,
         "version": __version__,
         "settings": result_settings(config),
-        "inputs": {field: _fingerprints(verb, field, getattr(config, field)) for field in inputs},
+        "inputs": {field: _fingerprints(field, getattr(config, field)) for field in inputs},
     }
     return record | {"id": _digest(record)}
 
@@ -169,13 +169,13 @@ def _lock(descriptor: int, partial: Path, final: Path) -> None:
     raise UserError(f"{final}: another process is making it; wait for it, or stop it")
 
 
-def _fingerprints(verb: str, field: str, value: str | list[str]) -> Any:
+def _fingerprints(field: str, value: str | list[str]) -> Any:
     if isinstance(value, str):
-        return _fingerprint(verb, field, Path(value)) if value else ""
-    return [_fingerprints(verb, field, each) for each in value]
+        return _fingerprint(field, Path(value)) if value else ""
+    return [_fingerprints(field, each) for each in value]
 
 
-def _fingerprint(verb: str, field: str, path: Path) -> str:
+def _fingerprint(field: str, path: Path) -> str:
     """The id of a stage's output; else a digest of a file, or of a foreign folder's listing."""
     if (path / RECORD).is_file():
         return json.loads((path / RECORD).read_text())["id"]
@@ -187,7 +187,7 @@ def _fingerprint(verb: str, field: str, path: Path) -> str:
         return _digest(
             [(each.name, each.stat().st_size, each.stat().st_mtime_ns) for each in files]
         )
-    raise UserError(f"{verb}: {field}={path}: no such file or folder; check the path")
+    raise UserError(f"{field}={path}: no such file or folder; check the path")
 
 
 def _digest(value: Any) -> str:

@@ -48,8 +48,8 @@ def compare(config: CompareConfig, out: Path) -> None:
     """Compare trained arms: compare.json and compare.md.
 
     For each arm: frame accuracy, WER with its bootstrap interval over utterances, wire bytes a
-    step, wall time. For each arm against the baseline: the difference in test WER with a paired bootstrap
-    interval, and what it says.
+    step, wall time. For each arm against the baseline: the difference in test WER with a paired
+    bootstrap interval, and what it says.
     """
     baseline, *arms = [
         read_arm(Path(each), config.dev, config.test) for each in (config.baseline, *config.arms)

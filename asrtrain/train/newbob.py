@@ -13,7 +13,7 @@ from asrtrain.io.settings import require
 class NewBobConfig:
     """Settings of the schedule."""
 
-    learning_rate: float = 0.004
+    learning_rate: float = 0.0005
     """Initial rate for a frame's gradient (gradients are sums over frames), above 0."""
     max_epochs: int = 20
     """Passes over the training set at most, rejected ones included; at least 1."""
