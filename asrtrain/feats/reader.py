@@ -46,7 +46,7 @@ class FeatureReader:
         if not len(features):
             raise UserError(f"{self._directory / 'feats.scp'}: {utterance} has no frames")
         if self._statistics is None:
-            return features.astype(np.float32, copy=False)
+            return np.array(features, np.float32)
         by_speaker = self._options["by"] == "speaker"
         key = self.utt2spk[utterance] if by_speaker else GLOBAL
         statistics = self._statistics.read(key).astype(np.float64)

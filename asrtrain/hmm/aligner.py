@@ -5,6 +5,7 @@ over batches are added in their order, so that results are the same for any `nj`
 """
 
 import logging
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,9 +84,11 @@ class Aligner:
 
     def align_equally(self) -> list[str]:
         """Spread each utterance's states evenly over its frames; return those too short for it."""
-        for number, (utterance, graph) in enumerate(self._graphs.items()):
+        for utterance, graph in self._graphs.items():
             frames = len(self._features[utterance])
-            succeeded, path = kaldifst.equal_align(graph, frames, number + 1)
+            # Chooses among pronunciations; of the utterance, so that it is the same for any nj.
+            seed = zlib.crc32(utterance.encode()) & 0x7FFFFFFF
+            succeeded, path = kaldifst.equal_align(graph, frames, seed)
             if succeeded:
                 _, labels, _, _ = kaldifst.get_linear_symbol_sequence(path)
                 self._alignments[utterance] = np.array(labels, np.int32)

@@ -91,8 +91,9 @@ fi
 number=7
 for exchange in float32 onebit; do
   if begins "$number" "DNN with the $exchange exchange: training, decoding, scoring"; then
-    "$root/recipes/steps/train_arm.sh" --nj "$nj" exp/frames feats exp/graph "exp/dnn_$exchange" \
-      --config-dir="$here/conf" +experiment=an4 exchange="$exchange" "${overrides[@]}"
+    "$root/recipes/steps/train_arm.sh" --nj "$nj" --config-dir "$here/conf" \
+      exp/frames feats exp/graph "exp/dnn_$exchange" \
+      +experiment=an4 exchange="$exchange" "${overrides[@]}"
   fi
   number=$((number + 1))
 done

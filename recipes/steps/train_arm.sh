@@ -5,13 +5,15 @@
 set -euo pipefail
 
 nj=2
-usage="usage: $0 [--nj N] FRAMES FEATS GRAPH OUT [key=value ...]
+config_dir=
+usage="usage: $0 [--nj N] [--config-dir DIR] FRAMES FEATS GRAPH OUT [key=value ...]
   FRAMES     folder with the labelled frames train_nodev and dev
   FEATS      folder with the features dev and test
   GRAPH      decoding graph
   OUT        the arm: the network, and beneath it decode_{dev,test} and score_{dev,test}
   key=value  settings of \`asrtrain train\`
-  --nj N     decoding jobs (default $nj)"
+  --nj N            decoding jobs (default $nj)
+  --config-dir DIR  where +experiment=NAME is looked up"
 . "$(dirname "$0")/../utils/parse_options.sh"
 if [ ${#positional[@]} -ne 4 ]; then
   echo "$usage" >&2
@@ -19,7 +21,8 @@ if [ ${#positional[@]} -ne 4 ]; then
 fi
 frames=${positional[0]} feats=${positional[1]} graph=${positional[2]} out=${positional[3]}
 
-asrtrain train frames="$frames/train_nodev" dev="$frames/dev" out="$out" "${overrides[@]}"
+asrtrain train ${config_dir:+"--config-dir=$config_dir"} "${overrides[@]}" \
+  frames="$frames/train_nodev" dev="$frames/dev" out="$out"
 for set in dev test; do
   asrtrain decode data="$feats/$set" graph="$graph" model="$out" out="$out/decode_$set" nj="$nj"
 done
