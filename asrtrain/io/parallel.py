@@ -48,28 +48,36 @@ def split_evenly(items: Sequence[J], parts: int) -> list[Sequence[J]]:
 
 
 class Workers:
-    """One process for each argument in `arguments`, holding the object `factory(argument)`.
+    """One process for each of `arguments`, holding the object `factory(argument)`.
+
+    A single one is held in this process.
 
     >>> with Workers(Counter, [first, second]) as workers:
     ...     counts = workers.call("count", "pattern")  # one result per worker, in order
     """
 
     def __init__(self, factory: Callable[[J], Any], arguments: Sequence[J]) -> None:
+        self._held = [factory(argument) for argument in arguments] if len(arguments) == 1 else []
         self._connections: list[Connection] = []
-        self._processes = []
-        for argument in arguments:
-            ours, theirs = _SPAWN.Pipe()
-            process = _SPAWN.Process(target=_serve, args=(theirs, factory, argument), daemon=True)
-            process.start()
-            theirs.close()
-            self._connections.append(ours)
-            self._processes.append(process)
+        self._processes: list[Any] = []
+        if not self._held:
+            for argument in arguments:
+                self._start(factory, argument)
+
+    def _start(self, factory: Callable[[J], Any], argument: J) -> None:
+        ours, theirs = _SPAWN.Pipe()
+        process = _SPAWN.Process(target=_serve, args=(theirs, factory, argument), daemon=True)
+        process.start()
+        theirs.close()
+        self._connections.append(ours)
+        self._processes.append(process)
 
     def call(self, method: str, *arguments: Any) -> list[Any]:
         """Call `method(*arguments)` on every worker's object at once; return all results."""
         for connection in self._connections:
             connection.send((method, arguments))
-        return [_result(connection.recv()) for connection in self._connections]
+        here = [getattr(held, method)(*arguments) for held in self._held]
+        return here + [_result(connection.recv()) for connection in self._connections]
 
     def __enter__(self) -> "Workers":
         return self
