@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-
-from asrtrain.decode.search import AcousticScorer, LatticeSearch, open_scorer
 from asrtrain.feats.reader import FeatureReader, open_features
 from asrtrain.io.errors import UserError
 from asrtrain.io.parallel import map_jobs
@@ -18,6 +16,9 @@ from asrtrain.io.settings import StageConfig, require, run_only
 from asrtrain.io.stage import stage, write_counts
 from asrtrain.io.tables import write_table
 from asrtrain.lang.symbols import read_symbols
+
+if TYPE_CHECKING:
+    from asrtrain.decode.search import AcousticScorer, LatticeSearch
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +124,11 @@ def _decode_utterance(config: DecodeConfig, utterance: str) -> _Decoded:
 @lru_cache(maxsize=1)
 def _opened_once(
     data: str, graph: str, model: str, scale: float, beam: float, lattice_beam: float
-) -> tuple[FeatureReader, AcousticScorer, LatticeSearch]:
+) -> "tuple[FeatureReader, AcousticScorer, LatticeSearch]":
+    import torch  # slow to import, as is what uses it, so not before there is work
+
+    from asrtrain.decode.search import LatticeSearch, open_scorer
+
     torch.set_num_threads(1)
     reader, scorer = open_features(data), open_scorer(Path(model))
     search = LatticeSearch(Path(graph), scale, beam, lattice_beam)
@@ -140,7 +145,7 @@ def _opened_once(
     return reader, scorer, search
 
 
-def _opened(config: DecodeConfig) -> tuple[FeatureReader, AcousticScorer, LatticeSearch]:
+def _opened(config: DecodeConfig) -> "tuple[FeatureReader, AcousticScorer, LatticeSearch]":
     """What a process keeps from utterance to utterance."""
     return _opened_once(
         config.data,

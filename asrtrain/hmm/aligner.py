@@ -14,7 +14,6 @@ import kaldi_hmm_gmm as khg
 import kaldifst
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from asrtrain.corpus.datadir import DataDirectory
 from asrtrain.feats.reader import open_features
@@ -68,6 +67,8 @@ class Aligner:
     """Some batches of utterances with their features, graphs and current alignments."""
 
     def __init__(self, job: AlignerJob) -> None:
+        import torch  # slow to import, so not before there is work
+
         torch.set_num_threads(1)
         reader, directory = open_features(job.data), DataDirectory.read(job.data)
         words, unk = read_words(Path(job.lang))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 Array = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]
@@ -149,6 +148,8 @@ class Mixtures:
 
     def _component_scores(self, features: Features) -> Features:
         """(T, G) log of weight times density."""
+        import torch  # slow to import, so not before there is work
+
         values = torch.from_numpy(features)
         linear = torch.from_numpy((self.means / self.variances).astype(np.float32))
         inverse = torch.from_numpy((-0.5 / self.variances).astype(np.float32))

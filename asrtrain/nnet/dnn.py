@@ -5,40 +5,13 @@ Shapes: N frames, D features of a frame, S senones; the input is (N, (left + 1 +
 
 import itertools
 import math
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from asrtrain.io.settings import require, require_choice
+from asrtrain.nnet.config import DnnConfig
 
-ACTIVATIONS = {"sigmoid": nn.Sigmoid, "relu": nn.ReLU}
-
-
-@dataclass(frozen=True, kw_only=True)
-class DnnConfig:
-    """Shape of the network."""
-
-    hidden: list[int] = field(default_factory=lambda: [512, 512, 512])
-    """Units of each hidden layer, from the input up."""
-    activation: str = "relu"
-    """Of the hidden layers: sigmoid or relu."""
-    left_context: int = 5
-    """Frames before the one classified that the network sees, 0 or more."""
-    right_context: int = 5
-    """Frames after it, 0 or more."""
-
-    def __post_init__(self) -> None:
-        require_choice("model.activation", self.activation, tuple(ACTIVATIONS))
-        require(
-            all(units >= 1 for units in self.hidden),
-            f"model.hidden={self.hidden}: expected at least 1 unit in each layer",
-        )
-        require(
-            self.left_context >= 0 and self.right_context >= 0,
-            f"model.left_context={self.left_context} model.right_context={self.right_context}: "
-            "expected 0 or more frames",
-        )
+_LAYERS = {"sigmoid": nn.Sigmoid, "relu": nn.ReLU}
 
 
 def new_network(
@@ -55,7 +28,7 @@ def new_network(
     layers: list[nn.Module] = []
     for inputs, outputs in itertools.pairwise(sizes):
         layers += [_linear(inputs, outputs, config.activation, generator)]
-        layers += [ACTIVATIONS[config.activation]()]
+        layers += [_LAYERS[config.activation]()]
     output = nn.Linear(sizes[-1], senones)
     nn.init.zeros_(output.weight)
     nn.init.zeros_(output.bias)

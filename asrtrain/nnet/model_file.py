@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from asrtrain.io.errors import UserError
-from asrtrain.nnet.dnn import DnnConfig, new_network
+from asrtrain.nnet.config import DnnConfig
+from asrtrain.nnet.dnn import new_network
 
 FINAL_MODEL = "final.pt"
 FORMAT = "asrtrain-dnn-1"

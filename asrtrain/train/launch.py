@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -19,42 +18,11 @@ from torch.distributed.launcher.api import elastic_launch
 
 from asrtrain.io.errors import UserError
 from asrtrain.io.log import log_to_terminal
-from asrtrain.io.settings import require, run_only
-from asrtrain.onebit import LocalTransport, ProcessGroupTransport, Transport
+from asrtrain.onebit.transport import LocalTransport, ProcessGroupTransport, Transport
+from asrtrain.train.config import LaunchConfig
+from asrtrain.train.environment import rank, workers
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaunchConfig:
-    """Where the workers run."""
-
-    nproc: int = 1
-    """Workers, one process each, on this machine; at least 1. (`torchrun` sets its own number.)"""
-    threads: int = 1
-    """Threads of a worker's computation; another number gives other rounding."""
-    timeout_s: int = run_only(60)
-    """Seconds that a worker waits for the others before it gives up."""
-
-    def __post_init__(self) -> None:
-        for key in ("nproc", "threads", "timeout_s"):
-            value = getattr(self, key)
-            require(value >= 1, f"launch.{key}={value}: expected at least 1")
-
-
-def under_torchrun() -> bool:
-    """Whether this process is a worker already, started by `torchrun` or by `launch`."""
-    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
-
-
-def rank() -> int:
-    """This worker's number, from the environment; 0 when it is alone."""
-    return int(os.environ.get("RANK", "0"))
-
-
-def workers() -> int:
-    """How many workers there are, from the environment; 1 when this one is alone."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def launch(config: LaunchConfig, worker: Callable[..., None], *arguments: Any) -> None:

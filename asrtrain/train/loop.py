@@ -16,37 +16,16 @@ from asrtrain.frames.order import FrameOrder, share
 from asrtrain.frames.shards import FrameSet, Indices
 from asrtrain.io.errors import UserError
 from asrtrain.io.progress import progress_bar
-from asrtrain.io.settings import require
 from asrtrain.nnet.dnn import frame_scores
 from asrtrain.nnet.model_file import AcousticModel
-from asrtrain.onebit import StripedExchange, Transport, check_replicas, sum_over_workers
+from asrtrain.onebit.exchange import StripedExchange
+from asrtrain.onebit.replicas import check_replicas
+from asrtrain.onebit.transport import Transport, sum_over_workers
+from asrtrain.train.config import TrainerConfig
 from asrtrain.train.momentum import MomentumSgd
 
 EVALUATION_FRAMES = 4096
 """Frames scored at a time: large enough to be fast, small enough for the cache."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainerConfig:
-    """Settings of the steps."""
-
-    minibatch: int = 256
-    """Frames a step, over all workers; at least 1."""
-    momentum_frames: float = 2000.0
-    """Time constant of the momentum in frames; 0 for none."""
-    seed: int = 1
-    """Of the initial weights and of the order of frames."""
-    max_non_finite_steps: int = 10
-    """Steps in a row with a NaN or infinite gradient before training gives up."""
-    check_replicas: bool = False
-    """Compare all workers' parameters, bit by bit, after every step: slow, for debugging."""
-
-    def __post_init__(self) -> None:
-        require(self.minibatch >= 1, f"trainer.minibatch={self.minibatch}: expected at least 1")
-        require(
-            self.momentum_frames >= 0,
-            f"trainer.momentum_frames={self.momentum_frames}: expected 0 or more",
-        )
 
 
 @dataclass

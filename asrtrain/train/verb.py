@@ -1,21 +1,13 @@
 """The verb `train`: labelled frames to a network, on one worker or several."""
 
-import json
-import logging
-import os
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from asrtrain.frames.shards import FrameSet
 from asrtrain.io.errors import UserError
-from asrtrain.io.log import log_file
-from asrtrain.io.stage import LOG, describe, is_complete, stage
+from asrtrain.io.stage import describe, is_complete, stage
 from asrtrain.train.config import TrainConfig
-from asrtrain.train.launch import launch, rank, under_torchrun, workers
-from asrtrain.train.worker import SUMMARY, run_worker
-
-log = logging.getLogger(__name__)
+from asrtrain.train.environment import rank, under_torchrun, workers
 
 
 def train(config: TrainConfig) -> None:
@@ -35,24 +27,25 @@ def train(config: TrainConfig) -> None:
     if rank() == 0:
         _train_stage(config)
     elif not is_complete(config, describe("train", ("frames", "dev"), config)):
-        run_worker(config, None)
+        _run_worker(config, None)
 
 
 @stage("train", inputs=("frames", "dev"))
 def _train_stage(config: TrainConfig, out: Path) -> None:
     _check_sets(config)
     if config.launch.nproc > 1 and not under_torchrun():
-        launch(config.launch, _launched_worker, config, out)
+        from asrtrain.train.launch import launch
+        from asrtrain.train.worker import launched_worker
+
+        launch(config.launch, launched_worker, config, out)
     else:
-        run_worker(config, out)
-    summary = json.loads((out / SUMMARY).read_text())
-    log.info("model SHA-256 %s", summary["sha256"])
+        _run_worker(config, out)
 
 
-def _launched_worker(config: TrainConfig, out: Path) -> None:
-    leader = os.environ["RANK"] == "0"
-    with log_file(out / LOG) if leader else nullcontext():
-        run_worker(config, out if leader else None)
+def _run_worker(config: TrainConfig, out: Path | None) -> None:
+    from asrtrain.train.worker import run_worker  # torch: not before there is work
+
+    run_worker(config, out)
 
 
 def _check_sets(config: TrainConfig) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -10,10 +11,15 @@ import torch
 
 from asrtrain.frames.order import FrameOrder
 from asrtrain.frames.shards import FrameSet
-from asrtrain.io.stage import write_counts
+from asrtrain.io.log import log_file
+from asrtrain.io.stage import LOG, write_counts
 from asrtrain.nnet.model_file import FINAL_MODEL, log_priors_from_counts, new_model, save_model
-from asrtrain.onebit import StripedExchange, Transport, codec_for, digest, sum_over_workers
+from asrtrain.onebit.codec import codec_for
+from asrtrain.onebit.exchange import StripedExchange
+from asrtrain.onebit.replicas import digest
+from asrtrain.onebit.transport import Transport, sum_over_workers
 from asrtrain.train.config import TrainConfig
+from asrtrain.train.environment import rank
 from asrtrain.train.launch import process_group
 from asrtrain.train.loop import Totals, Trainer
 from asrtrain.train.momentum import momentum_for
@@ -28,6 +34,13 @@ def run_worker(config: TrainConfig, out: Path | None) -> None:
     """Train as one of the workers; the one that is given `out` writes the results there."""
     with process_group(config.launch) as transport:
         _Run(config, out, transport).run()
+
+
+def launched_worker(config: TrainConfig, out: Path) -> None:
+    """A worker that our own launcher started; worker 0 writes and logs."""
+    leader = rank() == 0
+    with log_file(out / LOG) if leader else nullcontext():
+        run_worker(config, out if leader else None)
 
 
 class _Run:
@@ -101,6 +114,7 @@ class _Run:
             (self.out / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n")
             save_model(self.trainer.model, self.out / FINAL_MODEL)
             _log_time(summary)
+            log.info("model SHA-256 %s", summary["sha256"])
 
     def _summary(self, train: Totals, dev: Totals, epochs: int, seconds: float) -> dict[str, Any]:
         trainer = self.trainer

@@ -15,7 +15,7 @@ from asrtrain.io.errors import UserError
 from asrtrain.io.tables import read_table
 from asrtrain.lang.lm import LmConfig
 from asrtrain.lang.lm import build as build_lm
-from asrtrain.nnet.dnn import DnnConfig
+from asrtrain.nnet.config import DnnConfig
 from asrtrain.nnet.model_file import new_model, save_model
 from tests.hmm.speech import synthetic_corpus, write_features
 

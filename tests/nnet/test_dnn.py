@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from asrtrain.io.errors import UserError
-from asrtrain.nnet.dnn import DnnConfig, frame_scores, new_network
+from asrtrain.nnet.config import DnnConfig
+from asrtrain.nnet.dnn import frame_scores, new_network
 
 
 def generator() -> torch.Generator:

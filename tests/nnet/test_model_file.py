@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from asrtrain.io.errors import UserError
-from asrtrain.nnet.dnn import DnnConfig
+from asrtrain.nnet.config import DnnConfig
 from asrtrain.nnet.model_file import load_model, log_priors_from_counts, new_model, save_model
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from asrtrain.io.errors import UserError
-from asrtrain.nnet.dnn import DnnConfig, frame_scores
+from asrtrain.nnet.config import DnnConfig
+from asrtrain.nnet.dnn import frame_scores
 from asrtrain.nnet.model_file import log_priors_from_counts, new_model, save_model
 from asrtrain.nnet.scorer import load_scorer
 

@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from asrtrain.onebit import Float32Codec, LocalTransport, OneBitCodec, StripedExchange
-from asrtrain.onebit.codec import Codec
+from asrtrain.onebit.codec import Codec, Float32Codec, OneBitCodec
+from asrtrain.onebit.exchange import StripedExchange
 from asrtrain.onebit.quantize import dequantize, quantize
+from asrtrain.onebit.transport import LocalTransport
 from tests.onebit.threads import ThreadTransport, run_workers
 
 SHAPES = [(7, 33), (7,), (3, 7), (3,)]

@@ -9,16 +9,10 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-from asrtrain.onebit import (
-    LocalTransport,
-    OneBitCodec,
-    ProcessGroupTransport,
-    ReplicasDifferError,
-    StripedExchange,
-    check_replicas,
-    digest,
-    sum_over_workers,
-)
+from asrtrain.onebit.codec import OneBitCodec
+from asrtrain.onebit.exchange import StripedExchange
+from asrtrain.onebit.replicas import ReplicasDifferError, check_replicas, digest
+from asrtrain.onebit.transport import LocalTransport, ProcessGroupTransport, sum_over_workers
 from tests.onebit.test_exchange import descend, steps, tensors
 
 

@@ -17,12 +17,11 @@ from torch.nn.functional import cross_entropy
 from asrtrain.frames.order import FrameOrder
 from asrtrain.frames.shards import FrameSet
 from asrtrain.io.errors import UserError
-from asrtrain.nnet.dnn import DnnConfig
+from asrtrain.nnet.config import DnnConfig
 from asrtrain.nnet.model_file import load_model, log_priors_from_counts, new_model
-from asrtrain.onebit import ExchangeConfig, digest
-from asrtrain.train.config import TrainConfig
-from asrtrain.train.launch import LaunchConfig
-from asrtrain.train.loop import TrainerConfig
+from asrtrain.onebit.config import ExchangeConfig
+from asrtrain.onebit.replicas import digest
+from asrtrain.train.config import LaunchConfig, TrainConfig, TrainerConfig
 from asrtrain.train.newbob import NewBobConfig
 from asrtrain.train.verb import train
 from tests.train.sets import SENONES, make_set

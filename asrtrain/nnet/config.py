@@ -1,0 +1,33 @@
+"""Settings of the network."""
+
+from dataclasses import dataclass, field
+
+from asrtrain.io.settings import require, require_choice
+
+ACTIVATIONS = ("sigmoid", "relu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DnnConfig:
+    """Shape of the network."""
+
+    hidden: list[int] = field(default_factory=lambda: [512, 512, 512])
+    """Units of each hidden layer, from the input up."""
+    activation: str = "relu"
+    """Of the hidden layers: sigmoid or relu."""
+    left_context: int = 5
+    """Frames before the one classified that the network sees, 0 or more."""
+    right_context: int = 5
+    """Frames after it, 0 or more."""
+
+    def __post_init__(self) -> None:
+        require_choice("model.activation", self.activation, ACTIVATIONS)
+        require(
+            all(units >= 1 for units in self.hidden),
+            f"model.hidden={self.hidden}: expected at least 1 unit in each layer",
+        )
+        require(
+            self.left_context >= 0 and self.right_context >= 0,
+            f"model.left_context={self.left_context} model.right_context={self.right_context}: "
+            "expected 0 or more frames",
+        )
