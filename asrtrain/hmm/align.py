@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asrtrain.feats.reader import open_features
-from asrtrain.hmm.aligner import Beams, Pass, report_failed, start_aligners
+from asrtrain.hmm.aligner import Beams, Realigned, report_failed, start_aligners
 from asrtrain.hmm.gmm import ALIGNMENT
 from asrtrain.hmm.model_file import FINAL_MODEL, TREE, read_model
 from asrtrain.io.archive import write_int_vectors
 from asrtrain.io.errors import UserError
+from asrtrain.io.progress import progress
 from asrtrain.io.settings import StageConfig, require, run_only
 from asrtrain.io.stage import stage, write_counts
 
 log = logging.getLogger(__name__)
+
+PARTS = 20
+"""In which the utterances are aligned, for the progress bar."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,16 +67,19 @@ def align(config: AlignConfig, out: Path) -> None:
     with start_aligners(
         config.data, config.lang, model.structure, reader.utterances, config.nj
     ) as workers:
-        passes: list[Pass] = workers.call("align", mixtures, model.structure.log_probs, beams)
+        results: list[Realigned] = []
+        for part in progress(range(PARTS), "align", PARTS, "parts"):
+            settings = (mixtures, model.structure.log_probs, beams, part, PARTS)
+            results += workers.call("align", *settings)
         alignments = {
             key: value for each in workers.call("alignments") for key, value in each.items()
         }
-    failed = [utterance for each in passes for utterance in each.failed]
+    failed = [utterance for each in results for utterance in each.failed]
     report_failed(failed, len(reader.utterances), config.max_failed, config.data)
     write_int_vectors(out / ALIGNMENT, alignments)
     for name in (FINAL_MODEL, TREE):
         shutil.copyfile(Path(config.model) / name, out / name)
     (out / "num_jobs").write_text("1\n")
-    retried = sum(each.retried for each in passes)
+    retried = sum(each.retried for each in results)
     log.info("%d utterances aligned, %d retried, %d failed", len(alignments), retried, len(failed))
     write_counts(out, aligned=len(alignments), retried=retried, failed=len(failed))

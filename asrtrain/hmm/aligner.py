@@ -41,16 +41,23 @@ class Beams:
 
 
 @dataclass(frozen=True)
-class Pass:
-    """What a pass over the data gave."""
+class Realigned:
+    """How an alignment went."""
 
-    statistics: list[Statistics]
-    """One for each batch."""
-    transitions: npt.NDArray[np.int64]
-    """How often each transition id was taken."""
     retried: int
+    """Utterances that needed the wider beam."""
     failed: list[str]
     """Utterances without an alignment."""
+
+
+@dataclass(frozen=True)
+class Accumulated:
+    """What the current alignments say."""
+
+    statistics: list[Statistics]
+    """Of the Gaussians, one for each batch."""
+    transitions: npt.NDArray[np.int64]
+    """How often each transition id was taken."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +102,19 @@ class Aligner:
                 self._alignments[utterance] = np.array(labels, np.int32)
         return [each for each in self._graphs if each not in self._alignments]
 
-    def align(self, mixtures: Mixtures, log_probs: tuple[float, ...], beams: Beams) -> Pass:
-        """Align anew with `mixtures` and transition probabilities; no statistics."""
+    def align(
+        self,
+        mixtures: Mixtures,
+        log_probs: tuple[float, ...],
+        beams: Beams,
+        part: int = 0,
+        parts: int = 1,
+    ) -> Realigned:
+        """Align `part` of `parts` of the utterances anew."""
         structure = HmmStructure(self._structure.topology, self._structure.tree, log_probs)
         config = khg.AlignConfig(beam=beams.beam, retry_beam=beams.retry_beam)
         retried, failed = 0, []
-        for utterance, graph in self._graphs.items():
+        for utterance, graph in list(self._graphs.items())[part::parts]:
             weighted = kaldifst.StdVectorFst(graph)
             khg.add_transition_probs(
                 structure.transitions, [], TRANSITION_SCALE, SELF_LOOP_SCALE, weighted
@@ -116,9 +130,9 @@ class Aligner:
             else:
                 self._alignments.pop(utterance, None)
                 failed.append(utterance)
-        return Pass([], self._count_transitions(), retried, failed)
+        return Realigned(retried, failed)
 
-    def accumulate(self, mixtures: Mixtures) -> Pass:
+    def accumulate(self, mixtures: Mixtures) -> Accumulated:
         """Statistics of the current alignments, for each batch."""
         pdf_of = np.array(self._structure.pdf_of)
         statistics = []
@@ -128,7 +142,7 @@ class Aligner:
                 features = np.concatenate([self._features[each] for each in aligned])
                 labels = np.concatenate([self._alignments[each] for each in aligned])
                 statistics.append(mixtures.accumulate(features, pdf_of[labels]))
-        return Pass(statistics, self._count_transitions(), 0, [])
+        return Accumulated(statistics, self._count_transitions())
 
     def alignments(self) -> dict[str, npt.NDArray[np.int32]]:
         """Transition ids of each aligned utterance."""

@@ -8,7 +8,7 @@ import kaldi_hmm_gmm as khg
 import numpy as np
 
 from asrtrain.feats.reader import open_features
-from asrtrain.hmm.aligner import Beams, Pass, report_failed, start_aligners
+from asrtrain.hmm.aligner import Accumulated, Beams, Realigned, report_failed, start_aligners
 from asrtrain.hmm.gaussians import Estimation, Mixtures, Statistics, flat_mixtures
 from asrtrain.hmm.model_file import HmmModel, write_model
 from asrtrain.hmm.structure import HmmStructure, monophone_structure
@@ -142,24 +142,24 @@ class _Training:
     def _align(self, workers: Workers, iteration: int) -> tuple[int, list[str]]:
         config = self.config
         beam = config.initial_beam if iteration == 1 else config.beam
-        passes: list[Pass] = workers.call(
+        results: list[Realigned] = workers.call(
             "align",
             self.mixtures.boost(self.silence_pdfs, config.boost_silence),
             tuple(self.structure.transitions.log_probs),
             Beams(beam, 4 * beam),
         )
-        failed = [utterance for each in passes for utterance in each.failed]
+        failed = [utterance for each in results for utterance in each.failed]
         report_failed(failed, self.utterances, config.max_failed, config.data)
-        return sum(each.retried for each in passes), failed
+        return sum(each.retried for each in results), failed
 
     def _estimate(self, workers: Workers) -> Statistics:
         """Update Gaussians and transitions from the current alignment."""
-        passes: list[Pass] = workers.call("accumulate", self.mixtures)
-        first, *others = [batch for each in passes for batch in each.statistics]
+        results: list[Accumulated] = workers.call("accumulate", self.mixtures)
+        first, *others = [batch for each in results for batch in each.statistics]
         statistics = sum(others, start=first)
         self.mixtures_before = self.mixtures
         self.mixtures = self.mixtures.estimate(statistics, Estimation())
-        counts = sum(each.transitions for each in passes).astype(np.float64)
+        counts = sum(each.transitions for each in results).astype(np.float64)
         model = self.structure.transitions
         model.mle_update(counts, khg.MleTransitionUpdateConfig())
         self.structure = self.structure.with_transitions(model)

@@ -13,7 +13,7 @@ from tests.corpus.directories import small_directory
 
 
 @given(st.integers(1, 5), st.integers(0, 3))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_the_parts_are_disjoint_and_complete(
     tmp_path_factory: pytest.TempPathFactory, speakers: int, seed: int
 ) -> None:

@@ -75,7 +75,7 @@ def cost(path: list[Arc], final: tuple, scale: float, penalty: float) -> float:
 
 
 @given(lattices(), st.sampled_from([0.1, 0.5, 2.0]), st.sampled_from([-1.0, 0.0, 1.5]))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_best_path_is_the_best_of_all(
     tmp_path_factory: pytest.TempPathFactory, made, scale: float, penalty: float
 ) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import kaldifst
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from asrtrain.io.errors import UserError
@@ -21,7 +21,6 @@ texts = st.lists(st.lists(st.sampled_from(VOCABULARY), max_size=6), min_size=1, 
 
 
 @given(texts, st.integers(1, 4), st.lists(st.sampled_from(VOCABULARY), max_size=4))
-@settings(deadline=None)
 def test_probabilities_after_any_history_sum_to_one(
     text: list[list[str]], order: int, history: list[str]
 ) -> None:
@@ -55,7 +54,6 @@ def test_perplexity_by_hand() -> None:
 
 
 @given(texts, st.integers(1, 3))
-@settings(deadline=None)
 def test_arpa_write_then_read(
     tmp_path_factory: pytest.TempPathFactory, text: list[list[str]], order: int
 ) -> None:

@@ -26,7 +26,7 @@ matrices = hnp.arrays(
 
 @both_kernels
 @given(matrices, st.integers(0, 2**32 - 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_dequantized_plus_residual_is_gradient_plus_old_residual(
     kernels: Kernels, array: np.ndarray, seed: int
 ) -> None:
@@ -41,7 +41,7 @@ def test_dequantized_plus_residual_is_gradient_plus_old_residual(
 
 @both_kernels
 @given(matrices)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_bit_is_the_sign_and_a_level_the_mean_of_its_side(
     kernels: Kernels, array: np.ndarray
 ) -> None:
@@ -69,7 +69,7 @@ def test_levels_make_the_squared_error_least(kernels: Kernels) -> None:
 
 
 @given(matrices, st.integers(0, 2**32 - 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_compiled_loops_agree_with_the_definition(array: np.ndarray, seed: int) -> None:
     gradient = torch.from_numpy(array)
     residual = torch.randn(gradient.shape, generator=torch.Generator().manual_seed(seed))
@@ -133,7 +133,6 @@ def test_the_last_bit_of_a_word_is_its_sign() -> None:
 
 
 @given(hnp.arrays(np.bool_, hnp.array_shapes(min_dims=2, max_dims=2, max_side=100)))
-@settings(deadline=None)
 def test_unpack_inverts_pack(array: np.ndarray) -> None:
     bits = torch.from_numpy(array)
     assert torch.equal(unpack(pack(bits), bits.shape[1]), bits)
