@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asrtrain.feats.reader import FeatureReader, open_features
+from asrtrain.hmm.observations import read_observations
 from asrtrain.io.errors import UserError
 from asrtrain.io.parallel import map_jobs
 from asrtrain.io.settings import StageConfig, require, run_only
@@ -56,8 +57,12 @@ class DecodeConfig(StageConfig):
 
     def __post_init__(self) -> None:
         require(min(self.scales, default=0) > 0, f"scales={self.scales}: expected some, above 0")
+        for key in ("scales", "penalties"):
+            shown = [f"{value:g}" for value in getattr(self, key)]
+            require(len({*shown}) == len(shown), f"{key}={getattr(self, key)}: has a value twice")
         require(bool(self.penalties), "penalties=[]: expected at least one")
-        require(self.search_scale > 0, f"search_scale={self.search_scale}: expected above 0")
+        for key in ("search_scale", "beam", "lattice_beam"):
+            require(getattr(self, key) > 0, f"{key}={getattr(self, key)}: expected above 0")
         require(self.nj >= 1, f"nj={self.nj}: expected at least 1")
 
     @property
@@ -73,6 +78,7 @@ def decode(config: DecodeConfig, out: Path) -> None:
     hyp/SCALE_PENALTY.txt holds the words in Kaldi's text form; grid.json lists the files. `score`
     chooses a point on a development set and applies it to a test set. Results do not depend on nj.
     """
+    _opened_once.cache_clear()  # this process may have decoded with files since made anew
     reader, _, _ = _opened(config)
     begin = time.monotonic()
     results = list(
@@ -112,7 +118,7 @@ class _Decoded:
 
 def _decode_utterance(config: DecodeConfig, utterance: str) -> _Decoded:
     reader, scorer, search = _opened(config)
-    features = reader.read(utterance)
+    features = read_observations(reader, utterance, scorer.dim, config.data)
     lattice, finished = search.lattice(scorer.score(features))
     words = [
         tuple(lattice.words_of(lattice.best_path(scale, penalty)).tolist())

@@ -9,10 +9,12 @@ import kaldi_hmm_gmm as khg
 import kaldifst
 
 from asrtrain.hmm.model_file import FINAL_MODEL, TREE, read_structure
+from asrtrain.hmm.phones import check_phones
 from asrtrain.hmm.structure import HmmStructure
 from asrtrain.io.errors import UserError
 from asrtrain.io.settings import StageConfig, require
 from asrtrain.io.stage import stage, write_counts
+from asrtrain.lang.directory import read_fst, read_phone_set
 from asrtrain.lang.symbols import read_symbols
 
 log = logging.getLogger(__name__)
@@ -45,8 +47,11 @@ def build(config: GraphConfig, out: Path) -> None:
     """Compose HCLG: transition ids in, words out; words.txt, final.mdl and tree go beside it."""
     lang = Path(config.lang)
     structure = read_structure(Path(config.model))
-    disambig = [int(each) for each in (lang / "phones" / "disambig.int").read_text().split()]
-    lg = _lexicon_and_grammar(_read(lang / "L_disambig.fst"), _read(Path(config.lm) / "G.fst"))
+    check_phones(lang, Path(config.model), structure)
+    disambig = read_phone_set(lang, "disambig")
+    lg = _lexicon_and_grammar(
+        read_fst(lang / "L_disambig.fst", "lang"), read_fst(Path(config.lm) / "G.fst", "lm")
+    )
     clg, windows = kaldifst.compose_context(
         disambig, structure.context.context_width, structure.context.central_position, lg
     )
@@ -119,9 +124,3 @@ def _words_out(fst: kaldifst.StdVectorFst) -> set[int]:
     return {
         arc.olabel for state in range(fst.num_states) for arc in kaldifst.ArcIterator(fst, state)
     }
-
-
-def _read(path: Path) -> kaldifst.StdVectorFst:
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
-    return kaldifst.StdVectorFst.read(str(path))

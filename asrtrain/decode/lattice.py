@@ -46,10 +46,10 @@ class Lattice:
 
         Empty if no path ends in a final state.
         """
-        cost = self.graph + np.float32(acoustic_scale) * self.acoustic
-        cost = cost + np.float32(word_penalty) * (self.word != 0)
-        final = self.final_graph + np.float32(acoustic_scale) * self.final_acoustic
-        return _best_path(self.first_arc, self.end, cost.astype(np.float64), final)
+        scale, penalty = np.float64(acoustic_scale), np.float64(word_penalty)
+        cost = self.graph + scale * self.acoustic + penalty * (self.word != 0)
+        final = self.final_graph + scale * self.final_acoustic
+        return _best_path(self.first_arc, self.end, cost, final)
 
     def words_of(self, path: Integers) -> Integers:
         """The words along a path's arcs."""
@@ -63,12 +63,21 @@ def lattice_from_openfst(data: bytes, acoustic_scale: float) -> Lattice:
     The search that made it had its likelihoods multiplied by `acoustic_scale`, which is taken out.
     Raises ValueError if the data are something else, or the lattice has a cycle.
     """
-    start, count, place = _read_header(data)
+    try:
+        start, count, place = _read_header(data)
+    except struct.error as error:
+        raise ValueError("the header of the lattice is truncated") from error
+    if not 0 <= count <= (len(data) - place) // 16:
+        raise ValueError(f"{count} states do not fit the lattice's data, it is truncated")
     finals = np.empty((count, 2), np.float32)
     arcs, sizes = [], np.empty(count, np.int64)
     for state in range(count):
+        if place + 16 > len(data):
+            raise ValueError(f"the lattice is truncated at state {state}")
         finals[state] = struct.unpack_from("<ff", data, place)
         (sizes[state],) = struct.unpack_from("<q", data, place + 8)
+        if not 0 <= sizes[state] <= (len(data) - place - 16) // _ARC.itemsize:
+            raise ValueError(f"the lattice is truncated at state {state}")
         arcs.append(np.frombuffer(data, _ARC, sizes[state], place + 16))
         place += 16 + sizes[state] * _ARC.itemsize
     joined = np.concatenate(arcs) if arcs else np.empty(0, _ARC)
@@ -149,7 +158,10 @@ def _topological_order(sizes: npt.NDArray[np.int64], ends: Integers, start: int)
 
 @numba.njit(cache=True)
 def _best_path(
-    first_arc: Integers, end: Integers, cost: npt.NDArray[np.float64], final: Floats
+    first_arc: Integers,
+    end: Integers,
+    cost: npt.NDArray[np.float64],
+    final: npt.NDArray[np.float64],
 ) -> Integers:
     """Viterbi over states in topological order."""
     count = len(final)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import kaldi_decoder
-import kaldifst
 import numpy as np
 import numpy.typing as npt
 
 from asrtrain.decode.lattice import Lattice, lattice_from_openfst
 from asrtrain.hmm.model_file import read_model, read_structure
 from asrtrain.io.errors import UserError
+from asrtrain.lang.directory import read_fst
 from asrtrain.nnet.model_file import FINAL_MODEL as NETWORK
 from asrtrain.nnet.scorer import load_scorer
 
@@ -46,7 +46,7 @@ class LatticeSearch:
     def __init__(self, graph: Path, scale: float, beam: float, lattice_beam: float) -> None:
         if not (graph / "HCLG.fst").is_file():
             raise UserError(f"{graph}: no HCLG.fst; make it with `asrtrain graph out={graph}`")
-        self._fst = kaldifst.StdVectorFst.read(str(graph / "HCLG.fst"))
+        self._fst = read_fst(graph / "HCLG.fst", "graph")
         structure = read_structure(graph)
         self.num_senones = structure.num_pdfs
         self._pdf_of = structure.pdf_of[1:]

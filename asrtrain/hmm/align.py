@@ -9,11 +9,13 @@ from asrtrain.feats.reader import open_features
 from asrtrain.hmm.aligner import Beams, Realigned, report_failed, start_aligners
 from asrtrain.hmm.gmm import ALIGNMENT
 from asrtrain.hmm.model_file import FINAL_MODEL, TREE, read_model
+from asrtrain.hmm.phones import PHONES, check_phones
 from asrtrain.io.archive import write_int_vectors
 from asrtrain.io.errors import UserError
 from asrtrain.io.progress import progress
 from asrtrain.io.settings import StageConfig, require, run_only
 from asrtrain.io.stage import stage, write_counts
+from asrtrain.lang.directory import read_phone_set
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,9 @@ class AlignConfig(StageConfig):
     """Processes."""
 
     def __post_init__(self) -> None:
+        for key in ("beam", "retry_beam"):
+            require(getattr(self, key) > 0, f"{key}={getattr(self, key)}: expected above 0")
+        require(0 <= self.max_failed <= 1, f"max_failed={self.max_failed}: expected 0 to 1")
         require(self.nj >= 1, f"nj={self.nj}: expected at least 1")
         require(self.boost_silence > 0, f"boost_silence={self.boost_silence}: expected above 0")
 
@@ -54,14 +59,14 @@ def align(config: AlignConfig, out: Path) -> None:
     The result does not depend on nj.
     """
     reader, model = open_features(config.data), read_model(Path(config.model))
+    check_phones(Path(config.lang), Path(config.model), model.structure)
     dim = model.mixtures.means.shape[1]
     if reader.dim != dim:
         raise UserError(
             f"{config.data}: features have {reader.dim} dimensions, {config.model} was trained on "
             f"{dim}; make them with the same settings"
         )
-    silence = (Path(config.lang) / "phones" / "silence.int").read_text().split()
-    pdfs = model.structure.pdfs_of_phones([int(each) for each in silence])
+    pdfs = model.structure.pdfs_of_phones(read_phone_set(Path(config.lang), "silence"))
     mixtures = model.mixtures.boost(pdfs, config.boost_silence)
     beams = Beams(config.beam, config.retry_beam)
     with start_aligners(
@@ -77,9 +82,15 @@ def align(config: AlignConfig, out: Path) -> None:
     failed = [utterance for each in results for utterance in each.failed]
     report_failed(failed, len(reader.utterances), config.max_failed, config.data)
     write_int_vectors(out / ALIGNMENT, alignments)
-    for name in (FINAL_MODEL, TREE):
-        shutil.copyfile(Path(config.model) / name, out / name)
+    for folder, name in ((config.model, FINAL_MODEL), (config.model, TREE), (config.lang, PHONES)):
+        shutil.copyfile(Path(folder) / name, out / name)
     (out / "num_jobs").write_text("1\n")
     retried = sum(each.retried for each in results)
     log.info("%d utterances aligned, %d retried, %d failed", len(alignments), retried, len(failed))
-    write_counts(out, aligned=len(alignments), retried=retried, failed=len(failed))
+    write_counts(
+        out,
+        aligned=len(alignments),
+        retried=retried,
+        failed=len(failed),
+        frames=sum(map(len, alignments.values())),
+    )

@@ -18,9 +18,11 @@ import numpy.typing as npt
 from asrtrain.corpus.datadir import DataDirectory
 from asrtrain.feats.reader import open_features
 from asrtrain.hmm.gaussians import Features, Mixtures, Statistics
+from asrtrain.hmm.observations import read_observations
 from asrtrain.hmm.structure import HmmStructure
 from asrtrain.io.errors import UserError
 from asrtrain.io.parallel import Workers, split_evenly
+from asrtrain.lang.directory import read_fst, read_phone_set, read_unk
 from asrtrain.lang.symbols import read_symbols
 
 BATCHES = 16
@@ -80,13 +82,14 @@ class Aligner:
         reader, directory = open_features(job.data), DataDirectory.read(job.data)
         words, unk = read_words(Path(job.lang))
         compiler = graph_compiler(Path(job.lang), job.structure)
+        dim = reader.dim
         self._batches = job.batches
         self._structure = job.structure
         self._features: dict[str, Features] = {}
         self._graphs: dict[str, kaldifst.StdVectorFst] = {}
         self._alignments: dict[str, npt.NDArray[np.int32]] = {}
         for utterance in (each for batch in job.batches for each in batch):
-            self._features[utterance] = reader.read(utterance)
+            self._features[utterance] = read_observations(reader, utterance, dim, job.data)
             labels = word_labels(job, utterance, directory.text[utterance], words, unk)
             self._graphs[utterance] = compiler.compile_graph_from_text(labels)
 
@@ -178,11 +181,7 @@ def report_failed(failed: list[str], total: int, max_failed: float, data: str) -
 
 def graph_compiler(lang: Path, structure: HmmStructure) -> khg.TrainingGraphCompiler:
     """Makes an utterance's graph without transition probabilities, which change as one trains."""
-    path = lang / "L.fst"
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; make it with `asrtrain lang out={lang}`")
-    lexicon = kaldifst.StdVectorFst.read(str(path))
-    disambig = [int(each) for each in (lang / "phones" / "disambig.int").read_text().split()]
+    lexicon, disambig = read_fst(lang / "L.fst", "lang"), read_phone_set(lang, "disambig")
     options = khg.TrainingGraphCompilerOptions(0.0, 0.0, True)
     return khg.TrainingGraphCompiler(
         structure.transitions, structure.context, lexicon, disambig, options
@@ -191,7 +190,7 @@ def graph_compiler(lang: Path, structure: HmmStructure) -> khg.TrainingGraphComp
 
 def read_words(lang: Path) -> tuple[dict[str, int], str]:
     """The word symbols of a lang directory, and the word for unknown ones or an empty string."""
-    return read_symbols(lang / "words.txt"), (lang / "oov.txt").read_text().strip()
+    return read_symbols(lang / "words.txt"), read_unk(lang)
 
 
 def word_labels(

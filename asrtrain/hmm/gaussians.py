@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from asrtrain.io.errors import UserError
+
 Array = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]
 
@@ -150,7 +152,7 @@ class Mixtures:
         """(T, G) log of weight times density."""
         import torch  # slow to import, so not before there is work
 
-        values = torch.from_numpy(features)
+        values = torch.from_numpy(np.require(features, requirements="W"))  # else torch warns
         linear = torch.from_numpy((self.means / self.variances).astype(np.float32))
         inverse = torch.from_numpy((-0.5 / self.variances).astype(np.float32))
         constant = torch.from_numpy(self.gconsts.astype(np.float32))
@@ -175,7 +177,10 @@ class Mixtures:
 
 
 def flat_mixtures(features: Iterable[Features], num_pdfs: int) -> Mixtures:
-    """One Gaussian a senone, with the mean and variance of all features (Kaldi: gmm-init-mono)."""
+    """One Gaussian a senone, with the mean and variance of all features (Kaldi: gmm-init-mono).
+
+    Raises UserError if a dimension does not vary.
+    """
     count, sums, squares = 0, 0.0, 0.0
     for each in features:
         values = each.astype(np.float64)
@@ -183,6 +188,11 @@ def flat_mixtures(features: Iterable[Features], num_pdfs: int) -> Mixtures:
         sums, squares = sums + values.sum(axis=0), squares + (values**2).sum(axis=0)
     mean = sums / count
     variance = squares / count - mean**2
+    if (variance <= 0).any():
+        raise UserError(
+            f"feature dimension {int(np.argmin(variance))} has the same value in every frame; "
+            "make the features without it"
+        )
     return Mixtures(
         np.ones(num_pdfs, np.int64),
         np.ones(num_pdfs),

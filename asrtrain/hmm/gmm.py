@@ -1,6 +1,7 @@
 """The verb `gmm`: a monophone GMM-HMM from a flat start (Kaldi: steps/train_mono.sh)."""
 
 import logging
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,12 +12,15 @@ from asrtrain.feats.reader import open_features
 from asrtrain.hmm.aligner import Accumulated, Beams, Realigned, report_failed, start_aligners
 from asrtrain.hmm.gaussians import Estimation, Mixtures, Statistics, flat_mixtures
 from asrtrain.hmm.model_file import HmmModel, write_model
+from asrtrain.hmm.observations import read_observations
+from asrtrain.hmm.phones import PHONES
 from asrtrain.hmm.structure import HmmStructure, monophone_structure
 from asrtrain.io.archive import write_int_vectors
 from asrtrain.io.parallel import Workers
 from asrtrain.io.progress import progress
 from asrtrain.io.settings import StageConfig, require, require_choice, run_only
 from asrtrain.io.stage import stage, write_counts
+from asrtrain.lang.directory import read_phone_set, read_topo
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +64,13 @@ class GmmConfig(StageConfig):
 
     def __post_init__(self) -> None:
         require_choice("stage", self.stage, ("mono",))
-        require(self.num_iters >= 1, f"num_iters={self.num_iters}: expected at least 1")
-        require(self.nj >= 1, f"nj={self.nj}: expected at least 1")
-        require(self.boost_silence > 0, f"boost_silence={self.boost_silence}: expected above 0")
+        for key in ("num_iters", "max_iter_inc", "totgauss", "nj"):
+            require(getattr(self, key) >= 1, f"{key}={getattr(self, key)}: expected at least 1")
+        for key in ("boost_silence", "initial_beam", "beam"):
+            require(getattr(self, key) > 0, f"{key}={getattr(self, key)}: expected above 0")
+        for key in ("power", "seed"):
+            require(getattr(self, key) >= 0, f"{key}={getattr(self, key)}: expected 0 or more")
+        require(0 <= self.max_failed <= 1, f"max_failed={self.max_failed}: expected 0 to 1")
 
 
 @stage("gmm", inputs=("data", "lang"))
@@ -73,9 +81,12 @@ def train(config: GmmConfig, out: Path) -> None:
     depend on nj.
     """
     lang, reader = Path(config.lang), open_features(config.data)
-    structure = monophone_structure((lang / "topo").read_text())
-    silence = [int(each) for each in (lang / "phones" / "silence.int").read_text().split()]
-    features = map(reader.read, reader.utterances)
+    structure = monophone_structure(read_topo(lang))
+    silence = read_phone_set(lang, "silence")
+    dim = reader.dim
+    features = (
+        read_observations(reader, utterance, dim, config.data) for utterance in reader.utterances
+    )
     training = _Training(
         config,
         structure,
@@ -92,6 +103,7 @@ def train(config: GmmConfig, out: Path) -> None:
         }
     write_model(out, HmmModel(training.structure, training.mixtures))
     write_int_vectors(out / ALIGNMENT, alignments)
+    shutil.copyfile(lang / PHONES, out / PHONES)
     (out / "num_jobs").write_text("1\n")
 
 

@@ -31,7 +31,12 @@ class HmmStructure:
         """The tree as the library has it."""
         tree = khg.ContextDependency.__new__(khg.ContextDependency)
         signed = memoryview(self.tree.removeprefix(HEADER)).cast("b").tolist()
-        tree.__setstate__((signed,))
+        try:
+            tree.__setstate__((signed,))
+        except RuntimeError as error:
+            raise UserError(
+                "the tree beside the model is not Kaldi's binary tree, or truncated; copy it again"
+            ) from error
         return tree
 
     @cached_property

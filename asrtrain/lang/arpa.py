@@ -45,17 +45,31 @@ def read_arpa(path: Path) -> NgramModel:
     length, order = 0, 0
     for place, line in enumerate(read_lines(path), start=1):
         if line.startswith("\\") and line.endswith("-grams:"):
-            length = int(line[1:-7])
+            length = _integer(path, place, line[1:-7])
             order = max(order, length)
         elif length and line.strip() and line != "\\end\\":
             fields = line.split()
             if len(fields) not in (length + 1, length + 2):
                 raise UserError(f"{path}, line {place}: expected a {length}-gram, found: {line}")
             gram = tuple(fields[1 : length + 1])
-            if float(fields[0]) > IMPOSSIBLE:
-                probabilities[gram] = 10 ** float(fields[0])
+            logarithm = _real(path, place, fields[0])
+            if logarithm > IMPOSSIBLE:
+                probabilities[gram] = 10**logarithm
             if len(fields) == length + 2:
-                backoffs[gram] = 10 ** float(fields[-1])
+                backoffs[gram] = 10 ** _real(path, place, fields[-1])
     if not order:
         raise UserError(f"{path}: no n-grams there; expected an ARPA file")
     return NgramModel(order, probabilities, backoffs)
+
+
+def _integer(path: Path, place: int, text: str) -> int:
+    if not text.isdigit():
+        raise UserError(f"{path}, line {place}: expected a section such as \\2-grams:")
+    return int(text)
+
+
+def _real(path: Path, place: int, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UserError(f"{path}, line {place}: expected a number, found {text}") from None

@@ -17,7 +17,8 @@ from asrtrain.io.errors import UserError
 from asrtrain.io.tables import read_lines
 from asrtrain.lang.symbols import EPSILON, SENTENCE_END, SENTENCE_START
 
-RESERVED = (EPSILON, SENTENCE_START, SENTENCE_END, "#0")
+RESERVED = (EPSILON, SENTENCE_START, SENTENCE_END)
+"""Names that no word or phone may have; nor may it begin with #, as disambiguation symbols do."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,15 @@ def read_lexicon(dict_directory: Path) -> Lexicon:
         raise UserError(
             f"{dict_directory / 'optional_silence.txt'}: expected one phone of silence_phones.txt"
         )
+    _check_phones(dict_directory, [*silences, *others])
     path, known, entries = dict_directory / "lexicon.txt", {*silences, *others}, set()
     for place, line in enumerate(read_lines(path), start=1):
-        word, *phones = line.split()
+        word, *phones = line.split() or [""]
+        if not word:
+            raise UserError(f"{path}, line {place}: empty; remove the line")
         if not phones:
             raise UserError(f"{path}, line {place}: {word} has no phones; add them")
-        if word in RESERVED:
+        if word in RESERVED or word.startswith("#"):
             raise UserError(f"{path}, line {place}: {word} is reserved; remove the line")
         for phone in phones:
             if phone not in known:
@@ -141,6 +145,17 @@ def lexicon_fst(
         arc(state, labels[-1], word, with_silence, silence)
     kaldifst.arcsort(fst, "olabel")
     return fst
+
+
+def _check_phones(dict_directory: Path, phones: list[str]) -> None:
+    for phone, times in Counter(phones).items():
+        if times > 1:
+            raise UserError(
+                f"{dict_directory}: the phone {phone} is listed {times} times in "
+                "silence_phones.txt and nonsilence_phones.txt; keep one"
+            )
+        if phone in RESERVED or phone.startswith("#"):
+            raise UserError(f"{dict_directory}: the phone name {phone} is reserved; rename it")
 
 
 def _words(path: Path) -> list[str]:

@@ -12,6 +12,7 @@ from asrtrain.io.errors import UserError
 from asrtrain.io.settings import StageConfig, require
 from asrtrain.io.stage import stage, write_counts
 from asrtrain.lang.arpa import write_arpa
+from asrtrain.lang.directory import read_unk
 from asrtrain.lang.ngram import estimate_witten_bell, perplexity
 from asrtrain.lang.symbols import (
     EPSILON,
@@ -47,7 +48,7 @@ def build(config: LmConfig, out: Path) -> None:
     symbols = read_symbols(Path(config.lang) / "words.txt")
     reserved = (EPSILON, WORD_DISAMBIG, SENTENCE_START, SENTENCE_END)
     vocabulary = [word for word in symbols if word not in reserved]
-    unk = (Path(config.lang) / "oov.txt").read_text().strip()
+    unk = read_unk(Path(config.lang))
     sentences = list(_sentences(config.data, set(vocabulary), unk))
     model = estimate_witten_bell(sentences, vocabulary, config.order)
     write_arpa(out / "lm.arpa", model)

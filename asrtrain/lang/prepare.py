@@ -69,6 +69,7 @@ def prepare(config: LangConfig, out: Path) -> None:
     (out / "topo").write_text(topology(lexicon, phones))
     _write_phone_sets(out / "phones", lexicon, phones, disambig)
     write_lines(out / "oov.txt", [config.unk])
+    write_lines(out / "oov.int", [str(words[config.unk]) if config.unk else ""])
     write_lines(
         out / "lexicon.txt",
         (f"{entry.word} {' '.join(entry.phones)}" for entry in lexicon.entries),
