@@ -20,6 +20,10 @@ SPLIT_DISTANCE = 0.01
 """Standard deviations by which the halves of a split Gaussian move apart, times a normal draw."""
 
 
+SPLIT_MIN_COUNT = 20.0
+"""Frames that each Gaussian of a senone must have on average for the senone to get one more."""
+
+
 @dataclass(frozen=True)
 class Statistics:
     """Sums over frames, for each Gaussian; adding them is the only operation between batches."""
@@ -46,9 +50,9 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Estimation:
-    """Limits of re-estimation; Kaldi's gmm-est and its defaults in train_mono.sh."""
+    """Limits of re-estimation; the defaults of Kaldi's gmm-est."""
 
-    min_occupancy: float = 3.0
+    min_occupancy: float = 10.0
     """A Gaussian with less is removed, unless it is its senone's last."""
     min_weight: float = 1e-5
     """Likewise for its weight."""
@@ -209,10 +213,13 @@ def _split_targets(
     # A heap of how much a senone wants one more; ties go to the lower pdf id.
     wants = [(-(occupancy[pdf] ** power), pdf) for pdf in range(len(sizes))]
     heapq.heapify(wants)
-    for _ in range(target - len(sizes)):
+    missing = target - len(sizes)
+    while missing > 0 and wants:
         _, pdf = heapq.heappop(wants)
-        counts[pdf] += 1
-        heapq.heappush(wants, (-(occupancy[pdf] ** power) / counts[pdf], pdf))
+        if (counts[pdf] + 1) * SPLIT_MIN_COUNT < occupancy[pdf]:
+            counts[pdf] += 1
+            missing -= 1
+            heapq.heappush(wants, (-(occupancy[pdf] ** power) / counts[pdf], pdf))
     return [max(count, int(size)) for count, size in zip(counts, sizes, strict=True)]
 
 

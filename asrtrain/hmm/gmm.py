@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 
 ALIGNMENT = "ali.1.gz"
 
+FIRST = Estimation(min_occupancy=3.0)
+"""On the equal alignment: a rare phone that is not estimated there never aligns properly."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GmmConfig(StageConfig):
@@ -129,11 +132,11 @@ class _Training:
             retried, failed = 0, []
             if iteration in config.realign_iters:
                 retried, failed = self._align(workers, iteration)
-            statistics = self._estimate(workers)
-            if iteration:
-                target += step if iteration <= config.max_iter_inc else 0
+            statistics = self._estimate(workers, FIRST if iteration == 0 else Estimation())
             occupancy = np.add.reduceat(statistics.occupancy, self.mixtures_before.starts)
             self.mixtures = self.mixtures.split(occupancy, target, config.power, generator)
+            if 1 <= iteration <= config.max_iter_inc:
+                target += step
             write_counts(
                 out,
                 iteration=iteration,
@@ -164,13 +167,13 @@ class _Training:
         report_failed(failed, self.utterances, config.max_failed, config.data)
         return sum(each.retried for each in results), failed
 
-    def _estimate(self, workers: Workers) -> Statistics:
+    def _estimate(self, workers: Workers, limits: Estimation) -> Statistics:
         """Update Gaussians and transitions from the current alignment."""
         results: list[Accumulated] = workers.call("accumulate", self.mixtures)
         first, *others = [batch for each in results for batch in each.statistics]
         statistics = sum(others, start=first)
         self.mixtures_before = self.mixtures
-        self.mixtures = self.mixtures.estimate(statistics, Estimation())
+        self.mixtures = self.mixtures.estimate(statistics, limits)
         counts = sum(each.transitions for each in results).astype(np.float64)
         model = self.structure.transitions
         model.mle_update(counts, khg.MleTransitionUpdateConfig())

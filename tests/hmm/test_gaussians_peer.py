@@ -74,7 +74,7 @@ def test_starved_gaussians_go_but_a_senone_keeps_one() -> None:
     np.testing.assert_allclose(estimated.means[1], mixtures.means[2])  # no frames: as it was
 
 
-@pytest.mark.parametrize("target", [3, 8, 14])
+@pytest.mark.parametrize("target", [3, 8, 14, 40])
 def test_senones_share_gaussians_as_the_library_shares_them(target: int) -> None:
     features = [random_features()]
     mixtures = flat_mixtures(features, 3)

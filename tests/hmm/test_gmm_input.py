@@ -42,6 +42,9 @@ def test_directory_is_kaldis_and_its_metrics_are_those_of_each_iteration(system:
     counts = counts_of(system.model)
     assert [each["iteration"] for each in counts] == list(range(SHORT["num_iters"]))
     assert counts[-1]["log_likelihood_per_frame"] > counts[0]["log_likelihood_per_frame"] + 1
+    # Kaldi's schedule: none added in iterations 0 and 1, then (totgauss - senones) // max_iter_inc.
+    senones = 5 + 3 * 3
+    assert [each["gaussians"] for each in counts[:3]] == [senones, senones, senones + 3]
     assert counts[-1]["failed"] == 0
 
 
