@@ -43,7 +43,7 @@ class DecodeConfig(StageConfig):
     )
     """Acoustic scales to take the best path at: the inverse of Kaldi's LM weights; above 0."""
     penalties: list[float] = field(
-        default_factory=lambda: [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
+        default_factory=lambda: [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0]
     )
     """Word insertion penalties, likewise, in units of the graph's costs; above 0 shortens."""
     search_scale: float = 0.15
