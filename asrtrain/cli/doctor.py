@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,16 @@ KALDI_SET = {
 }
 """The versions that fit each other: each embeds an OpenFst of its own."""
 
-OTHERS = ("torch", "torchaudio", "numpy", "kaldiio", "hydra-core", "soundfile", "numba")
+OTHERS = (
+    *("torch", "torchaudio", "numpy", "kaldiio", "hydra-core", "sentencepiece", "soundfile"),
+    *("numba", "tqdm", "kaldialign"),
+)
+
+OPTIONAL_COMMANDS = {
+    "sclite": "NIST's scoring; Debian's package sctk",
+    "sph2pipe": "unpacks shorten-compressed SPHERE audio",
+}
+"""Programs that no verb needs but that work beside them may, and what for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +47,11 @@ class Finding:
 
 
 def doctor(config: DoctorConfig) -> None:
-    """Check this installation: versions, the Kaldi bindings, gloo, the machine.
+    """Check this installation: the machine, versions, the Kaldi bindings, gloo, other programs.
 
     Prints a line for each finding; exit status 1 if something that is needed is missing.
     """
-    findings = [*_machine(), *_packages(), _bindings(), _backend()]
+    findings = [*_machine(), *_packages(), _bindings(), _backend(), *_commands()]
     width = max(len(each.name) for each in findings)
     for each in findings:
         mark = "problem" if each.remedy else "ok"
@@ -115,6 +125,13 @@ def _describe_backends() -> str:
         raise RuntimeError("gloo is missing from this build of torch")
     devices = f"{torch.cuda.device_count()} CUDA device(s)" if torch.cuda.is_available() else "CPU"
     return f"gloo{' and NCCL' if dist.is_nccl_available() else ''}, {devices}"
+
+
+def _commands() -> list[Finding]:
+    return [
+        Finding(name, shutil.which(name) or f"not on the PATH; optional: {use}")
+        for name, use in OPTIONAL_COMMANDS.items()
+    ]
 
 
 def _tried(name: str, check: Callable[[], str]) -> Finding:

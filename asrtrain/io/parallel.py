@@ -9,14 +9,18 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, TypeVar
 
+from asrtrain.io.errors import UserError
 from asrtrain.io.progress import progress
 
 J = TypeVar("J")
 R = TypeVar("R")
+
+KILLED = "a process was killed, perhaps for lack of memory; give a smaller nj="
 
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -35,6 +39,8 @@ def map_jobs(
     with ProcessPoolExecutor(min(nj, len(jobs)), _SPAWN, _ignore_interrupt) as pool:
         try:
             yield from progress(pool.map(function, jobs), description, len(jobs), unit)
+        except BrokenProcessPool as error:
+            raise UserError(f"{description}: {KILLED}") from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -73,11 +79,19 @@ class Workers:
         self._processes.append(process)
 
     def call(self, method: str, *arguments: Any) -> list[Any]:
-        """Call `method(*arguments)` on every worker's object at once; return all results."""
-        for connection in self._connections:
-            connection.send((method, arguments))
+        """Call `method(*arguments)` on every worker's object at once; return all results.
+
+        Raises what the first of the failing workers raised.
+        """
         here = [getattr(held, method)(*arguments) for held in self._held]
-        return here + [_result(connection.recv()) for connection in self._connections]
+        try:
+            for connection in self._connections:
+                connection.send((method, arguments))
+            # All replies are taken before any is looked at, so that none is left for the next call.
+            replies = [connection.recv() for connection in self._connections]
+        except (EOFError, ConnectionError) as error:
+            raise UserError(f"{method}: {KILLED}") from error
+        return here + [_result(reply) for reply in replies]
 
     def __enter__(self) -> "Workers":
         return self
@@ -101,7 +115,7 @@ def _serve(connection: Connection, factory: Callable[[Any], Any], argument: Any)
     while True:
         try:
             method, arguments = connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):
             return
         try:
             held = factory(argument) if held is None else held

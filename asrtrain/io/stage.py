@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from asrtrain import __version__
 from asrtrain.io.errors import UserError
+from asrtrain.io.json_file import read_json
 from asrtrain.io.log import log_file
 from asrtrain.io.settings import StageConfig, result_settings
 
@@ -78,30 +79,36 @@ def describe(verb: str, inputs: tuple[str, ...], config: StageConfig) -> dict[st
 def is_complete(config: StageConfig, record: dict[str, Any]) -> bool:
     """Whether `config.out` is complete and is what `record` describes.
 
-    An output whose inputs have changed is stale and counts as not complete. Raises UserError when
-    it was made with other settings, or is something else than a stage's output.
+    An output whose inputs have changed is stale and counts as not complete, as does any if
+    `overwrite` is set. Raises UserError when it was made with other settings, or is something else
+    than an output of this verb: that is never replaced.
     """
-    out = Path(config.out)
-    if config.overwrite or not out.exists():
+    out, verb = Path(config.out), record["verb"]
+    if not out.exists():
         return False
     if not (out / RECORD).is_file():
         raise UserError(
             f"{out}: exists but has no {RECORD}, so it is not a finished output of "
-            f"{record['verb']}; move it away or give another out="
+            f"{verb}; move it away or give another out="
         )
-    made = json.loads((out / RECORD).read_text())
-    differing = differing_settings(made["settings"], record["settings"])
-    if made["verb"] != record["verb"] or differing:
-        found = "; ".join(differing) or f"verb {made['verb']}"
+    made = _read_record(out)
+    if made["verb"] != verb:
         raise UserError(
-            f"{out}: was made with other settings ({found}); "
+            f"{out}: was made by {made['verb']}, not {verb}; move it away or give another out="
+        )
+    if config.overwrite:
+        return False
+    differing = differing_settings(made["settings"], record["settings"])
+    if differing:
+        raise UserError(
+            f"{out}: was made with other settings ({'; '.join(differing)}); "
             "give another out=, remove it, or say overwrite=true"
         )
     stale = [
-        field for field in record["inputs"] if made["inputs"][field] != record["inputs"][field]
+        field for field in record["inputs"] if made["inputs"].get(field) != record["inputs"][field]
     ]
     if stale:
-        log.info("%s: %s changed since %s was made", record["verb"], ", ".join(stale), out)
+        log.info("%s: %s changed since %s was made", verb, ", ".join(stale), out)
     return not stale
 
 
@@ -125,9 +132,17 @@ def write_counts(out: Path, **counts: Any) -> None:
 
 @contextmanager
 def atomic_directory(final: Path) -> Iterator[Path]:
-    """A folder beside `final` to write into, renamed to `final` on success, removed otherwise."""
+    """A folder beside `final` to write into, renamed to `final` on success, removed otherwise.
+
+    Raises UserError if it cannot be made, or if another process has it.
+    """
     partial = final.parent / f".{final.name}.partial"
-    partial.mkdir(parents=True, exist_ok=True)
+    try:
+        partial.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{final}: cannot be made here: {error.strerror}; give another out="
+        ) from error
     descriptor = os.open(partial, os.O_RDONLY)
     try:
         _lock(descriptor, partial, final)
@@ -169,6 +184,11 @@ def _lock(descriptor: int, partial: Path, final: Path) -> None:
     raise UserError(f"{final}: another process is making it; wait for it, or stop it")
 
 
+def _read_record(directory: Path) -> dict[str, Any]:
+    keys = ("verb", "settings", "inputs", "id")
+    return read_json(directory / RECORD, dict, f"remove {directory} and make it again", keys)
+
+
 def _fingerprints(field: str, value: str | list[str]) -> Any:
     if isinstance(value, str):
         return _fingerprint(field, Path(value)) if value else ""
@@ -178,7 +198,7 @@ def _fingerprints(field: str, value: str | list[str]) -> Any:
 def _fingerprint(field: str, path: Path) -> str:
     """The id of a stage's output; else a digest of a file, or of a foreign folder's listing."""
     if (path / RECORD).is_file():
-        return json.loads((path / RECORD).read_text())["id"]
+        return _read_record(path)["id"]
     if path.is_file():
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import kaldialign
 
-NOTHING = "\0"
-"""Stands for the missing side of an insertion or deletion; no word of a text file can be it."""
+NOTHING = " "
+"""Stands for the missing side of an insertion or deletion; no word can be it, as none has spaces.
+kaldialign's usual sign, `*` or `<eps>`, could be a word, whose errors would then be miscounted."""
 
 Pair = tuple[str, str]
 

@@ -1,6 +1,7 @@
 """What is known of a trained arm: its training's figures and its scores on two sets."""
 
-import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,18 @@ from typing import Any
 import numpy as np
 
 from asrtrain.io.errors import UserError
+from asrtrain.io.json_file import read_json
 from asrtrain.score.alignment import Counts
 from asrtrain.score.bootstrap import Integers
-from asrtrain.score.wer import SCORE
+from asrtrain.score.wer import SCORE, file_digest
 
 SUMMARY = "summary.json"
+FIGURES = (
+    *("workers", "epochs", "steps", "train_frame_accuracy", "dev_frame_accuracy"),
+    *("wire_bytes_per_step", "seconds", "frames_per_second"),
+)
+"""Of summary.json, needed here."""
+
 KINDS = ("substitutions", "deletions", "insertions", "words")
 
 
@@ -27,7 +35,9 @@ class Scored:
     words: Integers
     """Reference words of each utterance."""
     chosen_on: str
-    """What the acoustic scale and the penalty were chosen on."""
+    """What the acoustic scale and the penalty were chosen on: a path."""
+    choice_sha256: str
+    """Of the score that they were taken from; empty if they were chosen on this set itself."""
     scale: float
     penalty: float
 
@@ -43,18 +53,32 @@ class Arm:
     test: Scored
 
 
-def read_arm(directory: Path, dev: str, test: str) -> Arm:
-    """Read an arm's folder. Raises UserError if something is missing or chosen on the test set."""
-    arm = Arm(
-        directory.name,
-        _read_json(directory / SUMMARY, "asrtrain train"),
-        _read_score(directory / dev),
-        _read_score(directory / test),
-    )
-    if Path(arm.test.chosen_on).resolve() != (directory / dev / SCORE).resolve():
+def read_arms(directories: Sequence[str], dev: str, test: str) -> list[Arm]:
+    """Read trained arms, each named by its folder, or by its path where folders share a name.
+
+    Raises UserError if something is missing, or if scale and penalty were chosen on a test set.
+    """
+    shared = Counter(Path(each).name for each in directories)
+    return [
+        _read_arm(Path(each), each if shared[Path(each).name] > 1 else Path(each).name, dev, test)
+        for each in directories
+    ]
+
+
+def _read_arm(directory: Path, name: str, dev: str, test: str) -> Arm:
+    remedy = f"make it with `asrtrain train out={directory}`"
+    training = read_json(directory / SUMMARY, dict, remedy, FIGURES)
+    arm = Arm(name, training, _read_score(directory / dev), _read_score(directory / test))
+    dev_score, test_score = directory / dev / SCORE, directory / test / SCORE
+    if arm.dev.choice_sha256:
         raise UserError(
-            f"{directory / test / SCORE}: acoustic scale and penalty were chosen on "
-            f"{arm.test.chosen_on}; score it with choice={directory / dev / SCORE}"
+            f"{dev_score}: acoustic scale and penalty were chosen on {arm.dev.chosen_on}; "
+            "score the dev set without choice="
+        )
+    if arm.test.choice_sha256 != file_digest(dev_score):
+        raise UserError(
+            f"{test_score}: acoustic scale and penalty were chosen on {arm.test.chosen_on}, not "
+            f"on {dev_score} as it is now; score it with choice={dev_score}"
         )
     return arm
 
@@ -72,22 +96,17 @@ def check_same_sets(arm: Arm, baseline: Arm) -> None:
 
 
 def _read_score(directory: Path) -> Scored:
-    held = _read_json(directory / SCORE, "asrtrain score")
-    utterances = held["utterances"]
-    counts = [Counts(*(each[kind] for kind in KINDS)) for each in utterances.values()]
+    remedy = f"make it with `asrtrain score out={directory} overwrite=true`"
+    keys = ("chosen", "chosen_on", "choice_sha256", "utterances")
+    held = read_json(directory / SCORE, dict, remedy, keys)
+    counts = [Counts(*(each[kind] for kind in KINDS)) for each in held["utterances"].values()]
     return Scored(
         sum(counts, start=Counts()),
-        list(utterances),
+        list(held["utterances"]),
         np.array([each.errors for each in counts]),
         np.array([each.words for each in counts]),
         held["chosen_on"],
+        held["choice_sha256"],
         held["chosen"]["scale"],
         held["chosen"]["penalty"],
     )
-
-
-def _read_json(path: Path, maker: str) -> dict[str, Any]:
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; make it with `{maker} out={path.parent}`")
-    held: dict[str, Any] = json.loads(path.read_text())
-    return held

@@ -13,6 +13,9 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+DRAWN_AT_ONCE = 2**18
+"""Utterances drawn at a time, over all draws: a few MiB, whatever the size of the test set."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -44,11 +47,18 @@ class Bootstrap:
         return self._interval(100 * (errors - baseline).sum() / words.sum(), ours - theirs)
 
     def _rates(self, errors: Integers, words: Integers) -> Floats:
-        """(systems, samples) WER of each draw, in percent."""
+        """(systems, samples) WER of each draw, in percent; `errors` is (systems, utterances)."""
         count = len(words)
         generator = np.random.Generator(np.random.PCG64(self.seed))
-        drawn = generator.multinomial(count, np.full(count, 1 / count), size=self.samples)
-        rates: Floats = 100 * (errors @ drawn.T) / np.maximum(words @ drawn.T, 1)
+        figures = np.vstack((errors, words))
+        totals = np.empty((len(figures), self.samples), np.int64)
+        step = max(1, DRAWN_AT_ONCE // count)
+        for begin in range(0, self.samples, step):
+            own = totals[:, begin : begin + step]
+            drawn = generator.integers(count, size=(own.shape[1], count), dtype=np.int32)
+            for figure, total in zip(figures, own, strict=True):
+                total[:] = figure[drawn].sum(axis=1)
+        rates: Floats = 100 * totals[:-1] / np.maximum(totals[-1], 1)
         return rates
 
     def _interval(self, value: float, rates: Floats) -> Interval:

@@ -1,15 +1,18 @@
 """The verb `compare`: arms against a baseline, in accuracy, wire bytes and time."""
 
 import json
+import logging
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from asrtrain.io.settings import StageConfig, require
-from asrtrain.io.stage import stage
-from asrtrain.score.arms import Arm, Scored, check_same_sets, read_arm
+from asrtrain.io.stage import stage, write_counts
+from asrtrain.score.arms import Arm, Scored, check_same_sets, read_arms
 from asrtrain.score.bootstrap import Bootstrap
-from asrtrain.score.report import markdown
+from asrtrain.score.report import markdown, verdicts
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +41,10 @@ class CompareConfig(StageConfig):
 
     @property
     def score_directories(self) -> list[str]:
-        """All scores that the comparison reads."""
+        """The scores that the comparison reads; one that is missing is named when it is read."""
         arms = (self.baseline, *self.arms)
-        return [f"{arm}/{name}" for arm in arms for name in (self.dev, self.test)]
+        scores = [f"{arm}/{name}" for arm in arms for name in (self.dev, self.test)]
+        return [each for each in scores if Path(each).exists()]
 
 
 @stage("compare", inputs=("baseline", "arms", "score_directories"))
@@ -51,9 +55,7 @@ def compare(config: CompareConfig, out: Path) -> None:
     step, wall time. For each arm against the baseline: the difference in test WER with a paired
     bootstrap interval, and what it says.
     """
-    baseline, *arms = [
-        read_arm(Path(each), config.dev, config.test) for each in (config.baseline, *config.arms)
-    ]
+    baseline, *arms = read_arms((config.baseline, *config.arms), config.dev, config.test)
     for arm in arms:
         check_same_sets(arm, baseline)
     bootstrap = Bootstrap(config.samples, config.confidence, config.seed)
@@ -66,6 +68,9 @@ def compare(config: CompareConfig, out: Path) -> None:
     }
     (out / "compare.json").write_text(json.dumps(result, indent=1) + "\n")
     (out / "compare.md").write_text(markdown(result))
+    for verdict in verdicts(result):
+        log.info("%s", verdict)
+    write_counts(out, arms=1 + len(arms), utterances=len(baseline.test.utterances))
 
 
 def _arm_figures(arm: Arm, bootstrap: Bootstrap) -> dict[str, Any]:

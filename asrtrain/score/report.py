@@ -4,16 +4,21 @@ from typing import Any
 
 Row = list[str]
 
+RATIOS = {
+    "wire_bytes_ratio": "wire bytes",
+    "seconds_ratio": "wall time",
+    "frames_per_second_ratio": "frames/s",
+}
+"""Figures of an arm over the baseline's: their key in compare.json and the column's head."""
+
 
 def markdown(result: dict[str, Any]) -> str:
     """Verdict first, then the tables; `result` is what compare.json holds."""
-    percent = f"{100 * result['confidence']:g} %"
-    verdicts = [verdict(pair, percent) for pair in result["pairs"]]
     parts = [
         "# Comparison of arms",
-        *verdicts,
-        f"Intervals: {percent}, bootstrap over utterances, {result['samples']} draws; acoustic "
-        "scale and word penalty were chosen on dev.",
+        *(f"**{each}**" for each in verdicts(result)),
+        f"Intervals: {_percent(result)}, bootstrap over utterances, {result['samples']} draws; "
+        "acoustic scale and word penalty were chosen on dev.",
         "## Accuracy",
         _table(
             ["arm", "frame acc. train", "dev", "WER dev", "S/D/I", "WER test", "S/D/I"],
@@ -26,11 +31,16 @@ def markdown(result: dict[str, Any]) -> str:
         ),
         f"## Against {result['baseline']}",
         _table(
-            ["arm", "WER test difference", "WER dev difference", "wire bytes", "frames/s"],
+            ["arm", "WER test difference", "WER dev difference", *RATIOS.values()],
             [_pair_row(pair) for pair in result["pairs"]],
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def verdicts(result: dict[str, Any]) -> list[str]:
+    """What each pair's difference in test WER says, in a sentence a pair."""
+    return [verdict(pair, _percent(result)) for pair in result["pairs"]]
 
 
 def verdict(pair: dict[str, Any], percent: str) -> str:
@@ -46,10 +56,13 @@ def verdict(pair: dict[str, Any], percent: str) -> str:
     else:
         meaning = "no difference shown"
     wire = pair["wire_bytes_ratio"]
-    sent = f" It sends 1/{1 / wire:.1f} of the bytes." if wire else ""
+    sent = ""
+    if wire:
+        share = f"1/{1 / wire:.1f} of" if wire < 1 else f"{wire:.1f} times"
+        sent = f"; it sends {share} the bytes"
     return (
-        f"**{pair['arm']}: test WER {how} {pair['baseline']}, {percent} interval "
-        f"{test['low']:+.2f} to {test['high']:+.2f}: {meaning}.**{sent}"
+        f"{pair['arm']}: test WER {how} {pair['baseline']}, {percent} interval "
+        f"{test['low']:+.2f} to {test['high']:+.2f}: {meaning}{sent}."
     )
 
 
@@ -90,9 +103,12 @@ def _pair_row(pair: dict[str, Any]) -> Row:
             f"{each['value']:+.2f} ({each['low']:+.2f} to {each['high']:+.2f})"
             for each in (differences["test"], differences["dev"])
         ),
-        f"x {pair['wire_bytes_ratio']:.4f}" if pair["wire_bytes_ratio"] else "-",
-        f"x {pair['frames_per_second_ratio']:.2f}",
+        *(f"x {pair[key]:.3g}" if pair[key] is not None else "-" for key in RATIOS),
     ]
+
+
+def _percent(result: dict[str, Any]) -> str:
+    return f"{100 * result['confidence']:g} %"
 
 
 def _table(head: Row, rows: list[Row]) -> str:

@@ -1,5 +1,6 @@
 """The verb `score`: word error rate over a grid of hypotheses, at the point chosen on a dev set."""
 
+import hashlib
 import json
 import logging
 from collections import Counter
@@ -10,6 +11,7 @@ from typing import Any
 
 from asrtrain.corpus.datadir import DataDirectory
 from asrtrain.io.errors import UserError
+from asrtrain.io.json_file import read_json
 from asrtrain.io.progress import progress
 from asrtrain.io.settings import StageConfig
 from asrtrain.io.stage import stage, write_counts
@@ -56,6 +58,8 @@ def score(config: ScoreConfig, out: Path) -> None:
     least acoustic scale). With choice= that point is used as it is.
     """
     directory = DataDirectory.read(config.data)
+    if not any(directory.text.values()):
+        raise UserError(f"{directory.path / 'text'}: has no words, so there is no error rate")
     grid = _read_grid(Path(config.decode))
     points = []
     for each in progress(grid, "score", len(grid), "points"):
@@ -78,6 +82,11 @@ def choose(points: list[Point]) -> Point:
     return min(points, key=lambda each: (each.counts.errors, abs(each.penalty), each.scale))
 
 
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file: tells which score a choice was taken from, wherever it lies."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def kaldi_line(counts: Counts) -> str:
     """The summary as Kaldi's compute-wer prints it."""
     return (
@@ -89,30 +98,40 @@ def kaldi_line(counts: Counts) -> str:
 def read_hypotheses(path: Path, directory: DataDirectory) -> Texts:
     """Words by utterance. Raises UserError unless they are of just the directory's utterances."""
     hypotheses = {key: rest.split() for key, rest in read_table(path).items()}
-    for utterance in directory.utterances:
-        if utterance not in hypotheses:
-            raise UserError(
-                f"{path}: no hypothesis for {utterance}, which {directory.path} has; decode the "
-                "same data"
-            )
-    extra = hypotheses.keys() - directory.utt2spk.keys()
+    missing = [utt for utt in directory.utterances if utt not in hypotheses]
+    extra = sorted(hypotheses.keys() - directory.utt2spk.keys(), key=str.encode)
+    if missing:
+        raise UserError(
+            f"{path}: no hypothesis for {_some(missing)}, which {directory.path} has; decode the "
+            "same data"
+        )
     if extra:
-        raise UserError(f"{path}: has {min(extra)}, which {directory.path} lacks; score all of it")
+        raise UserError(
+            f"{path}: has {_some(extra)}, which {directory.path} lacks; score all of it"
+        )
     return hypotheses
+
+
+def _some(utterances: list[str]) -> str:
+    more = f" and {len(utterances) - 3} more" if len(utterances) > 3 else ""
+    return ", ".join(utterances[:3]) + more
 
 
 def _read_grid(decode: Path) -> list[dict[str, Any]]:
     path = decode / GRID
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; make it with `asrtrain decode out={decode}`")
-    grid: list[dict[str, Any]] = json.loads(path.read_text())
+    remedy = f"make it with `asrtrain decode out={decode} overwrite=true`"
+    grid: list[dict[str, Any]] = read_json(path, list, remedy)
+    for point in grid:
+        if not (isinstance(point, dict) and point.keys() >= {"scale", "penalty", "file"}):
+            raise UserError(f"{path}: {point} is not a point with scale, penalty, file; {remedy}")
+    if not grid:
+        raise UserError(f"{path}: has no points; {remedy}")
     return grid
 
 
 def _chosen_elsewhere(config: ScoreConfig, points: list[Point]) -> Point:
-    held = json.loads(Path(config.choice).read_text())
-    if "chosen" not in held:
-        raise UserError(f"{config.choice}: not a {SCORE} of `asrtrain score`")
+    remedy = f"choice= expects a {SCORE} of `asrtrain score`"
+    held = read_json(Path(config.choice), dict, remedy, ("chosen",))
     wanted = (held["chosen"]["scale"], held["chosen"]["penalty"])
     for point in points:
         if (point.scale, point.penalty) == wanted:
@@ -154,6 +173,7 @@ def _write_reports(
     report = {
         "chosen": {"scale": chosen.scale, "penalty": chosen.penalty},
         "chosen_on": config.choice or config.decode,
+        "choice_sha256": file_digest(Path(config.choice)) if config.choice else "",
         "data": config.data,
         "decode": config.decode,
         "wer": chosen.counts.wer,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import asrtrain
 from asrtrain.cli.compose import conf_directory
 from asrtrain.cli.help import describe_fields
 from asrtrain.cli.main import main
@@ -94,6 +95,12 @@ def test_mistakes_are_one_line(
     assert not (copy_verb / "a").exists()
 
 
+def test_a_settings_own_checks_are_one_line(capsys: pytest.CaptureFixture) -> None:
+    status, out, lines = run(capsys, "compare", "baseline=a", "arms=[b]", "out=c", "confidence=95")
+    assert (status, out) == (1, "")
+    assert lines == ["asrtrain: error: compare: confidence=95.0: expected between 0 and 1"]
+
+
 def test_a_sweep_stops_at_the_first_mistake(copy_verb: Path, capsys: pytest.CaptureFixture) -> None:
     arguments = ["copy", "-m", "source='',none,''", "out=a_${source}"]
     status, _, lines = run(capsys, *arguments)
@@ -130,6 +137,15 @@ def test_every_verb_has_its_file_in_the_tree(name: str) -> None:
     assert f"{name}_schema" in (conf_directory() / f"{name}.yaml").read_text()
     status = main([name, "--cfg", "job"])
     assert status == 0
+
+
+def test_every_file_of_the_tree_belongs_to_a_verb() -> None:
+    assert {path.stem for path in conf_directory().glob("*.yaml")} == set(VERBS)
+    assert {path.name for path in conf_directory().glob("*/")} <= set(VERBS)
+
+
+def test_the_version(capsys: pytest.CaptureFixture) -> None:
+    assert run(capsys, "--version") == (0, f"asrtrain {asrtrain.__version__}\n", [])
 
 
 def test_output_that_nobody_reads_to_its_end_is_no_error() -> None:

@@ -1,6 +1,7 @@
 """Jobs and workers: order, errors, and that nothing depends on how many there are."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,6 @@ from hypothesis import strategies as st
 
 from asrtrain.io.errors import UserError
 from asrtrain.io.parallel import Workers, map_jobs, split_evenly
-from asrtrain.io.progress import progress, progress_bar
 
 
 def square(number: int) -> int:
@@ -29,6 +29,15 @@ def test_a_users_mistake_comes_through(nj: int) -> None:
         list(map_jobs(square, [2, -1, 3], nj, "squares", "numbers"))
 
 
+def end_process(number: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_is_one_line() -> None:
+    with pytest.raises(UserError, match=r"squares: a process was killed, .* give a smaller nj="):
+        list(map_jobs(end_process, range(4), 2, "squares", "numbers"))
+
+
 class Adder:
     """Keeps a sum between calls."""
 
@@ -43,6 +52,14 @@ class Adder:
 
     def process(self) -> int:
         return os.getpid()
+
+    def root(self) -> float:
+        if self.total == 0:
+            raise ValueError("no root of nothing")
+        return self.total**0.5
+
+    def end(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("starts", [[5], [1, 2, 3]])
@@ -64,6 +81,21 @@ def test_workers_errors_come_through(starts: list[int]) -> None:
         workers.call("add", -3)
 
 
+def test_after_an_error_the_next_call_has_its_own_results() -> None:
+    with Workers(Adder, [0, 4, 9]) as workers:
+        with pytest.raises(ValueError, match="no root of nothing"):
+            workers.call("root")
+        assert workers.call("add", 1) == [1, 5, 10]
+
+
+def test_a_killed_worker_is_one_line() -> None:
+    with (
+        Workers(Adder, [1, 2]) as workers,
+        pytest.raises(UserError, match=r"end: a process was killed, .* give a smaller nj="),
+    ):
+        workers.call("end")
+
+
 def fail_to_start(starts: list[int]) -> None:
     with Workers(Adder, starts) as workers:
         workers.call("add", 1)
@@ -83,10 +115,3 @@ def test_splits_are_even_complete_and_in_order(size: int, parts: int) -> None:
     assert all(split)
     if split:
         assert max(map(len, split)) - min(map(len, split)) <= 1
-
-
-def test_bars_are_silent_off_a_terminal(capsys: pytest.CaptureFixture) -> None:
-    with progress_bar("work", 10, "things") as bar:
-        bar.update(10)
-    assert list(progress(range(3), "work", 3, "things")) == [0, 1, 2]
-    assert capsys.readouterr() == ("", "")

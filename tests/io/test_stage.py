@@ -1,6 +1,8 @@
 """Stages make an output once, whole or not at all."""
 
+import hashlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -44,7 +46,26 @@ def test_it_holds_its_settings_and_its_log(tmp_path: Path, source: str) -> None:
     record = json.loads((tmp_path / "out" / "stage.json").read_text())
     assert record["verb"] == "copy"
     assert record["settings"] == {"source": source, "repeat": 2, "inner": {"rate": 0.5}}
-    assert (tmp_path / "out" / "log").exists()
+    assert record["inputs"] == {"source": hashlib.sha256(b"x").hexdigest()}
+
+
+def test_its_log_has_what_was_logged_while_it_was_made(
+    tmp_path: Path, source: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    @stage("speaker")
+    def speaker(config: CopyConfig, out: Path) -> None:
+        logging.getLogger("asrtrain.test").warning("two of three")
+
+    with caplog.at_level(logging.INFO):
+        speaker(config(tmp_path, source))
+        (line,) = (tmp_path / "out" / "log").read_text().splitlines()
+        assert line.endswith(" WARNING two of three")
+        speaker(config(tmp_path, source))
+    out = tmp_path / "out"
+    assert caplog.messages[0] == f"speaker: making {out}"
+    assert caplog.messages[-1] == f"speaker: {out} is complete, skipped"
+    logging.getLogger("asrtrain.test").warning("after it")
+    assert "after it" not in (out / "log").read_text()
 
 
 def test_settings_that_do_not_change_the_result_may_differ(tmp_path: Path, source: str) -> None:
@@ -95,12 +116,48 @@ def test_a_missing_input_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_that_no_stage_made_is_not_touched(tmp_path: Path, source: str) -> None:
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_that_no_stage_made_is_not_touched(
+    tmp_path: Path, source: str, overwrite: bool
+) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis").write_text("mine")
     with pytest.raises(UserError, match=r"out: exists but has no stage.json"):
-        copy(config(tmp_path, source))
+        copy(config(tmp_path, source, overwrite=overwrite))
     assert (tmp_path / "out" / "thesis").read_text() == "mine"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_another_verbs_output_is_not_replaced(tmp_path: Path, source: str, overwrite: bool) -> None:
+    @stage("shout")
+    def shout(config: CopyConfig, out: Path) -> None:
+        (out / "thesis").write_text("MINE")
+
+    shout(config(tmp_path, source))
+    with pytest.raises(UserError, match=r"out: was made by shout, not copy; move it away"):
+        copy(config(tmp_path, source, overwrite=overwrite))
+    assert (tmp_path / "out" / "thesis").read_text() == "MINE"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("garbage", "cannot be read as JSON"), ("{}", "lacks verb, settings")]
+)
+def test_a_spoilt_record_is_one_line(
+    tmp_path: Path, source: str, content: str, message: str
+) -> None:
+    copy(config(tmp_path, source))
+    (tmp_path / "out" / "stage.json").write_text(content)
+    with pytest.raises(
+        UserError, match=rf"stage.json: {message}.*; remove .*out and make it again"
+    ):
+        copy(config(tmp_path, source))
+    with pytest.raises(UserError, match=rf"stage.json: {message}"):
+        copy(config(tmp_path, str(tmp_path / "out"), out=str(tmp_path / "next")))
+
+
+def test_an_output_where_none_can_be_is_named(tmp_path: Path, source: str) -> None:
+    with pytest.raises(UserError, match=r"source/out: cannot be made here: Not a directory"):
+        copy(config(tmp_path, source, out=f"{source}/out"))
 
 
 @pytest.mark.parametrize("error", [UserError("no"), KeyboardInterrupt(), OSError("disk")])

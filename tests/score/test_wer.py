@@ -84,6 +84,15 @@ def test_totals_are_sums_over_utterances_and_speakers(settings: dict[str, str]) 
             assert sum(each[kind] for each in held[group].values()) == total
 
 
+def test_the_log_says_the_error_rate(
+    settings: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        score(ScoreConfig(**settings))
+    assert "%WER 0.00 [ 0 / 5, 0 ins, 0 del, 0 sub ]" in caplog.messages
+    assert "acoustic scale 0.2, word insertion penalty 1" in caplog.messages
+
+
 def test_kaldis_line() -> None:
     line = kaldi_line(Counts(substitutions=40, deletions=7, insertions=5, words=773))
     assert line == "%WER 6.73 [ 52 / 773, 5 ins, 7 del, 40 sub ]"
@@ -106,6 +115,9 @@ def test_utterances_that_do_not_match_are_named(settings: dict[str, str], tmp_pa
     fewer = settings | {"data": str(make_references(tmp_path / "fewer", REFERENCES[:1]))}
     with pytest.raises(UserError, match=r"hyp/0.1_0.txt: has s1, which .*fewer lacks"):
         score(ScoreConfig(**fewer))
+    many = settings | {"data": str(make_references(tmp_path / "many", ["A"] * 9))}
+    with pytest.raises(UserError, match=r"no hypothesis for s2, s3, s4 and 4 more, which"):
+        score(ScoreConfig(**many))
 
 
 def test_a_choice_that_the_grid_lacks_is_named(settings: dict[str, str], tmp_path: Path) -> None:
@@ -114,7 +126,46 @@ def test_a_choice_that_the_grid_lacks_is_named(settings: dict[str, str], tmp_pat
     with pytest.raises(UserError, match=r"grid.json: has no point of scale 9 and penalty 0"):
         score(ScoreConfig(**settings, choice=str(choice)))
     choice.write_text("{}")
-    with pytest.raises(UserError, match=r"dev.json: not a score.json"):
+    with pytest.raises(UserError, match=r"dev.json: lacks chosen; choice= expects a score.json"):
         score(ScoreConfig(**settings, choice=str(choice)))
+    with pytest.raises(UserError, match=r"data: Is a directory; choice= expects a score.json"):
+        score(ScoreConfig(**settings, choice=settings["data"]))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[", "cannot be read as JSON"),
+        ("[]", "has no points"),
+        ("{}", "expected a list, found dict"),
+        ('[{"scale": 0.1}]', r"{'scale': 0.1} is not a point with scale, penalty, file"),
+        ("[7]", "7 is not a point"),
+    ],
+)
+def test_a_spoilt_grid_is_named(settings: dict[str, str], content: str, message: str) -> None:
+    (Path(settings["decode"]) / "grid.json").write_text(content)
+    with pytest.raises(UserError, match=rf"grid.json: {message}.*; make it with `asrtrain decode"):
+        score(ScoreConfig(**settings))
+    assert not Path(settings["out"]).exists()
+
+
+def test_a_folder_without_a_grid_is_named(settings: dict[str, str]) -> None:
     with pytest.raises(UserError, match=r"data/grid.json: no such file; make it with"):
         score(ScoreConfig(**settings | {"decode": settings["data"]}))
+
+
+def test_references_without_words_are_refused(settings: dict[str, str], tmp_path: Path) -> None:
+    empty = settings | {"data": str(make_references(tmp_path / "empty", ["", ""]))}
+    with pytest.raises(UserError, match=r"empty/text: has no words"):
+        score(ScoreConfig(**empty))
+
+
+def test_one_utterance_without_words_counts_its_insertions(
+    settings: dict[str, str], tmp_path: Path
+) -> None:
+    some = settings | {"data": str(make_references(tmp_path / "some", ["A B C", ""]))}
+    score(ScoreConfig(**some))
+    assert report(settings)["utterances"]["s1"] == {
+        **{"speaker": "s1", "substitutions": 0, "deletions": 0, "insertions": 1, "words": 0}
+    }
+    assert report(settings)["wer"] == pytest.approx(100 / 3)
