@@ -28,6 +28,9 @@ from asrtrain.lang.symbols import read_symbols
 BATCHES = 16
 """More than there are ever jobs here, few enough that their sums are cheap to send."""
 
+EQUAL_TRIES = 16
+"""Random paths from which an utterance's first alignment is taken."""
+
 SELF_LOOP_SCALE, TRANSITION_SCALE, ACOUSTIC_SCALE = 0.1, 1.0, 0.1
 """Kaldi's, for alignment (`scale_opts` of its steps)."""
 
@@ -83,6 +86,8 @@ class Aligner:
         words, unk = read_words(Path(job.lang))
         compiler = graph_compiler(Path(job.lang), job.structure)
         dim = reader.dim
+        silences = read_phone_set(Path(job.lang), "silence")
+        self._silence = job.structure.transitions_of_phones(silences)
         self._batches = job.batches
         self._structure = job.structure
         self._features: dict[str, Features] = {}
@@ -94,16 +99,33 @@ class Aligner:
             self._graphs[utterance] = compiler.compile_graph_from_text(labels)
 
     def align_equally(self) -> list[str]:
-        """Spread each utterance's states evenly over its frames; return those too short for it."""
+        """Spread each utterance's states evenly over its frames; return those too short for it.
+
+        Pronunciations and silences are chosen at random, but of `EQUAL_TRIES` choices one with
+        silence at both ends, where recordings have it, is preferred, then one with few between.
+        """
         for utterance, graph in self._graphs.items():
-            frames = len(self._features[utterance])
-            # Chooses among pronunciations; of the utterance, so that it is the same for any nj.
-            seed = zlib.crc32(utterance.encode()) & 0x7FFFFFFF
-            succeeded, path = kaldifst.equal_align(graph, frames, seed)
-            if succeeded:
-                _, labels, _, _ = kaldifst.get_linear_symbol_sequence(path)
-                self._alignments[utterance] = np.array(labels, np.int32)
+            # Of the utterance, so that the choices are the same for any number of processes.
+            seed = zlib.crc32(utterance.encode()) & 0x3FFFFFFF
+            paths = [self._equal_path(utterance, graph, seed + each) for each in range(EQUAL_TRIES)]
+            found = [path for path in paths if path is not None]
+            if found:
+                self._alignments[utterance] = max(found, key=self._edge_silence)
         return [each for each in self._graphs if each not in self._alignments]
+
+    def _equal_path(
+        self, utterance: str, graph: kaldifst.StdVectorFst, seed: int
+    ) -> npt.NDArray[np.int32] | None:
+        succeeded, path = kaldifst.equal_align(graph, len(self._features[utterance]), seed)
+        if not succeeded:
+            return None
+        _, labels, _, _ = kaldifst.get_linear_symbol_sequence(path)
+        return np.array(labels, np.int32)
+
+    def _edge_silence(self, labels: npt.NDArray[np.int32]) -> tuple[int, int]:
+        """How many ends are silent, and less of it all for silence anywhere: more is preferred."""
+        silent = np.isin(labels, self._silence)
+        return int(silent[0]) + int(silent[-1]), -int(silent.sum())
 
     def align(
         self,

@@ -68,13 +68,14 @@ class HmmStructure:
         """The same structure with the probabilities of `model`."""
         return replace(self, log_probs=tuple(model.log_probs))
 
+    def transitions_of_phones(self, phones: list[int]) -> list[int]:
+        """The transition ids of `phones`."""
+        of, wanted = self.transitions.transition_id_to_phone, set(phones)
+        return [each for each in range(1, len(self.pdf_of)) if of(each) in wanted]
+
     def pdfs_of_phones(self, phones: list[int]) -> list[int]:
         """The pdfs that only or also `phones` use, sorted."""
-        wanted = set(phones)
-        pairs = enumerate(self.pdf_of[1:], start=1)
-        return sorted(
-            {pdf for tid, pdf in pairs if self.transitions.transition_id_to_phone(tid) in wanted}
-        )
+        return sorted({self.pdf_of[each] for each in self.transitions_of_phones(phones)})
 
 
 def monophone_structure(topology: str) -> HmmStructure:

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from asrtrain.hmm.align import AlignConfig, align
+from asrtrain.hmm.aligner import Aligner, AlignerJob
 from asrtrain.hmm.labels import read_pdf_labels
 from asrtrain.hmm.model_file import read_structure
+from asrtrain.hmm.structure import monophone_structure
 from asrtrain.io.archive import read_int_vectors, write_int_vectors
 from asrtrain.io.errors import UserError
 from asrtrain.io.stage import COUNTS
 from asrtrain.lang.prepare import LangConfig, prepare
 from asrtrain.lang.symbols import read_symbols
+from tests.hmm.speech import synthetic_corpus
 
 from .conftest import System
 from .corpus import LEXICON, write_dict
@@ -131,3 +134,19 @@ def test_settings_are_checked(system: System, tmp_path: Path, setting: dict) -> 
     (name,) = setting
     with pytest.raises(UserError, match=f"{name}="):
         config(system, tmp_path / "ali", **setting)
+
+
+def test_the_first_alignment_has_silence_at_both_ends(tmp_path: Path) -> None:
+    """Recordings begin and end in silence; a start that denies it learns speech from silence."""
+    truth = synthetic_corpus(tmp_path, 12)
+    structure = monophone_structure((tmp_path / "lang" / "topo").read_text())
+    batches = [sorted(truth)]
+    aligner = Aligner(
+        AlignerJob(str(tmp_path / "feats"), str(tmp_path / "lang"), structure, batches)
+    )
+    assert aligner.align_equally() == []
+    silence = structure.transitions_of_phones([1])
+    alignments = aligner.alignments()
+    assert all(len(alignments[key]) == len(truth[key]) for key in truth)
+    ends = [label in silence for key in truth for label in alignments[key][[0, -1]]]
+    assert sum(ends) >= 0.9 * len(ends)
