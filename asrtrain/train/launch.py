@@ -25,6 +25,14 @@ from asrtrain.train.environment import rank, workers
 log = logging.getLogger(__name__)
 
 
+_LAUNCHER_LOGS = (
+    "torch.distributed.elastic.agent.server.api",
+    "torch.distributed.elastic.multiprocessing.api",
+    "torch.distributed.launcher.api",
+)
+"""Of PyTorch's launcher, which would tell of a failure in many lines; ours are in the error."""
+
+
 def launch(config: LaunchConfig, worker: Callable[..., None], *arguments: Any) -> None:
     """Run `worker(*arguments)` in `config.nproc` processes; return when all are done.
 
@@ -41,13 +49,16 @@ def launch(config: LaunchConfig, worker: Callable[..., None], *arguments: Any) -
         monitor_interval=0.1,
         start_method="spawn",
     )
-    logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)
+    for name in _LAUNCHER_LOGS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     # A killed worker leaves semaphores, which Python's tracker frees; its warning helps nobody.
     os.environ.setdefault("PYTHONWARNINGS", "ignore::UserWarning:multiprocessing.resource_tracker")
     try:
         elastic_launch(elastic, _started)(worker, *arguments)
     except ChildFailedError as error:
         failed, failure = error.get_first_failure()
+        if failure.exitcode == -signal.SIGINT:
+            raise KeyboardInterrupt from None
         raise UserError(f"worker {failed} of {config.nproc} failed: {_reason(failure)}") from None
     except SignalException:
         raise KeyboardInterrupt from None
@@ -72,7 +83,7 @@ def process_group(config: LaunchConfig) -> Iterator[Transport]:
 def _started(worker: Callable[..., None], *arguments: Any) -> None:
     """First steps of a launched process."""
     _die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher hears Ctrl-C and stops us
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker at once, without a word
     if rank() == 0:
         log_to_terminal()
     worker(*arguments)

@@ -225,6 +225,7 @@ def test_ended_in_the_middle_it_leaves_nothing_and_no_orphans(
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 130
         assert "Traceback" not in errors
+        assert errors.splitlines()[-1] == "asrtrain: train: interrupted"
         assert not partial.parent.exists()
     else:
         process.kill()
