@@ -163,17 +163,6 @@ def atomic_directory(final: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
-@contextmanager
-def atomic_file(final: Path) -> Iterator[Path]:
-    """A path beside `final` to write to, renamed to `final` on success, removed otherwise."""
-    partial = final.parent / f".{final.name}.{os.getpid()}.partial"
-    try:
-        yield partial
-        partial.rename(final)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def _lock(descriptor: int, partial: Path, final: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -41,6 +41,8 @@ data=$(cd "$data" && pwd)
 here=$root/egs/an4
 mkdir -p "$work"
 cd "$work"
+# A wrong override is refused here, not when training begins.
+asrtrain train "--config-dir=$here/conf" +experiment=an4 "${overrides[@]}" --cfg job >/dev/null
 
 # Announces a stage; false when it lies outside --stage and --stop-stage.
 begins() {

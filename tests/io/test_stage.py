@@ -14,7 +14,7 @@ import pytest
 
 from asrtrain.io.errors import UserError
 from asrtrain.io.settings import result_settings
-from asrtrain.io.stage import atomic_directory, atomic_file, stage, write_counts
+from asrtrain.io.stage import atomic_directory, stage, write_counts
 from tests.io.stages import CopyConfig, Inner, copy
 
 
@@ -219,24 +219,6 @@ def test_counts_are_lines_of_json(tmp_path: Path) -> None:
     write_counts(tmp_path, epoch=2, loss=0.5)
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == [{"epoch": 1}, {"epoch": 2, "loss": 0.5}]
-
-
-def interrupt_half_way(path: Path) -> None:
-    path.write_text("half")
-    raise KeyboardInterrupt
-
-
-def test_atomic_file(tmp_path: Path) -> None:
-    with atomic_file(tmp_path / "a") as path:
-        path.write_text("whole")
-        assert not (tmp_path / "a").exists()
-    assert (tmp_path / "a").read_text() == "whole"
-    with pytest.raises(IsADirectoryError), atomic_file(tmp_path / "a") as path:
-        path.write_text(tmp_path.read_text())
-    with pytest.raises(KeyboardInterrupt), atomic_file(tmp_path / "a") as path:
-        interrupt_half_way(path)
-    assert (tmp_path / "a").read_text() == "whole"
-    assert [each.name for each in tmp_path.iterdir()] == ["a"]
 
 
 def test_atomic_directory_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
