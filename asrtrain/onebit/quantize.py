@@ -1,15 +1,19 @@
-"""One bit a value with error feedback: the method's definition, in plain torch.
+"""One bit a value (or 2, 4, 8) with error feedback: the method's definition, in plain torch.
 
-Shapes: R rows (output units), C columns (inputs of a unit), W = ceil(C / 32) words a row.
+Shapes: R rows (output units), C columns (inputs of a unit), W words a row.
 
 With V = gradient + residual, a value becomes the bit `V >= 0`. Each row has two reconstruction
 levels, the means of its values on either side of the threshold, which make the squared error
 least. What quantization loses, V - dequantized, stays in the residual and is part of the next V,
 so that over time nothing is lost (Seide et al. 2014, section 3).
 
-Bits are packed in planes: bit k of word w stands for column k * W + w, which lets one vector
-instruction work on neighbouring columns (CNTK packs likewise). A row's last bits, past column C,
-are zero.
+With more bits a value, the first is still the sign, and the others say how far it lies from the
+threshold, in equal steps whose size is a fixed multiple of the mean of the row's side (`STEPS`).
+With one bit this is the paper's rule.
+
+Values are packed in planes: with V = 32 / bits values a word and W = ceil(C / V) words a row, slot
+k of word w stands for column k * W + w, which lets one vector instruction work on neighbouring
+columns (CNTK packs likewise). A row's last slots, past column C, are zero.
 """
 
 from dataclasses import dataclass
@@ -19,6 +23,13 @@ from torch import Tensor
 
 WORD_BITS = 32
 
+STEPS = {1: 2.0, 2: 1.5378, 4: 0.65195, 8: 0.07756}
+"""By bits: width of a step over the mean magnitude, such that the mean squared error of values
+with a Laplace distribution is least. With one bit the middle of the only step is the mean."""
+
+LARGEST = 1e30
+"""A gradient value beyond this counts as infinite: sums of a row would not be safe."""
+
 
 class NonFiniteGradientError(ArithmeticError):
     """A value to be quantized is NaN or infinite; no residual was changed."""
@@ -26,49 +37,52 @@ class NonFiniteGradientError(ArithmeticError):
 
 @dataclass(frozen=True)
 class QuantizedMatrix:
-    """A matrix at one bit a value."""
+    """A matrix at a few bits a value."""
 
     words: Tensor
-    """(R, W) int32: the packed bits."""
+    """(R, W) int32: the packed values."""
     levels: Tensor
-    """(R, 2) float32: what a bit of 0 and a bit of 1 stand for in that row."""
+    """(R, 2) float32: the mean of the row's values below the threshold, and of the others."""
     columns: int
     """C: how many columns the matrix has."""
+    bits: int = 1
+    """Bits a value: 1, 2, 4 or 8."""
+    tie: str = "output"
+    """output: levels per row. input: per column; R then counts the columns of the matrix."""
 
 
-def words_per_row(columns: int) -> int:
-    """W: how many 32-bit words the bits of one row take."""
-    return -(-columns // WORD_BITS)
+def words_per_row(columns: int, bits: int = 1) -> int:
+    """W: how many 32-bit words one row takes."""
+    return -(-columns * bits // WORD_BITS)
 
 
-def quantize(gradient: Tensor, residual: Tensor) -> QuantizedMatrix:
+def quantize(
+    gradient: Tensor, residual: Tensor, bits: int = 1, tie: str = "output"
+) -> QuantizedMatrix:
     """Quantize `gradient + residual` and leave in `residual` what that loses.
 
-    Both are (R, C) float32 of any strides; a vector is passed as one row.
+    Both are (R, C) float32 of any strides; a vector is passed as one row. `bits` is 1, 2, 4 or 8;
+    `tie` is "output" (levels per row: per output unit of a torch Linear) or "input" (per column, as
+    CNTK does).
 
     Raises NonFiniteGradientError, before the residual changes, if a value is NaN or infinite.
     """
+    if tie == "input":
+        turned = quantize(gradient.t(), residual.t(), bits)
+        return QuantizedMatrix(turned.words, turned.levels, turned.columns, bits, tie)
+    check_finite(gradient)
     value = gradient + residual
-    above_sum = value.clamp(min=0).sum(dim=1)
-    below_sum = value.clamp(max=0).sum(dim=1)
-    # A NaN or an infinity makes its row's sum one too, so R sums tell of R * C values.
-    if not bool(torch.isfinite(above_sum - below_sum).all()):
-        raise NonFiniteGradientError("NaN or infinity in the values to be quantized")
-    bits = value >= 0
-    above_count = bits.sum(dim=1)
-    below_count = value.shape[1] - above_count
-    levels = torch.stack(
-        (below_sum / below_count.clamp(min=1), above_sum / above_count.clamp(min=1)), dim=1
-    )
-    torch.sub(value, torch.where(bits, levels[:, 1:], levels[:, :1]), out=value)
-    residual.copy_(value)
-    return QuantizedMatrix(pack(bits), levels, value.shape[1])
+    levels = _levels(value)
+    codes = _codes(value, levels, bits)
+    residual.copy_(value - _reconstruct(codes, levels, bits))
+    return QuantizedMatrix(pack(codes, bits), levels, value.shape[1], bits)
 
 
 def dequantize(quantized: QuantizedMatrix) -> Tensor:
-    """The (R, C) float32 matrix of levels that the bits choose."""
-    bits = unpack(quantized.words, quantized.columns)
-    return torch.where(bits, quantized.levels[:, 1:], quantized.levels[:, :1])
+    """The (R, C) float32 matrix that the codes and levels stand for."""
+    codes = unpack(quantized.words, quantized.columns, quantized.bits)
+    values = _reconstruct(codes, quantized.levels, quantized.bits)
+    return values.t() if quantized.tie == "input" else values
 
 
 def dequantize_add_(quantized: QuantizedMatrix, out: Tensor) -> Tensor:
@@ -76,20 +90,58 @@ def dequantize_add_(quantized: QuantizedMatrix, out: Tensor) -> Tensor:
     return out.add_(dequantize(quantized))
 
 
-def pack(bits: Tensor) -> Tensor:
-    """(R, C) bool to (R, W) int32, in planes."""
-    rows, columns = bits.shape
-    words = words_per_row(columns)
-    padded = torch.nn.functional.pad(bits, (0, words * WORD_BITS - columns))
-    planes = padded.view(rows, WORD_BITS, words).to(torch.int32)
-    return (planes << _bit_numbers(bits.device)).sum(dim=1, dtype=torch.int32)
+def check_finite(gradient: Tensor) -> None:
+    """Raise NonFiniteGradientError if a value is NaN, infinite or beyond `LARGEST`."""
+    if gradient.numel() and not bool(gradient.abs().amax() <= LARGEST):  # false for a NaN, too
+        raise NonFiniteGradientError("NaN or infinity in the values to be quantized")
 
 
-def unpack(words: Tensor, columns: int) -> Tensor:
-    """(R, W) int32 to (R, `columns`) bool: the inverse of `pack`."""
-    planes = (words.unsqueeze(1) >> _bit_numbers(words.device)) & 1
-    return planes.view(words.shape[0], -1)[:, :columns].to(torch.bool)
+def pack(codes: Tensor, bits: int = 1) -> Tensor:
+    """(R, C) codes from 0 to 2^bits - 1 to (R, W) int32, in planes."""
+    rows, columns = codes.shape
+    slots, words = WORD_BITS // bits, words_per_row(columns, bits)
+    padded = torch.nn.functional.pad(codes, (0, words * slots - columns))
+    planes = padded.view(rows, slots, words).to(torch.int32)
+    return (planes << _shifts(bits, codes.device)).sum(dim=1, dtype=torch.int32)
 
 
-def _bit_numbers(device: torch.device) -> Tensor:
-    return torch.arange(WORD_BITS, dtype=torch.int32, device=device).view(WORD_BITS, 1)
+def unpack(words: Tensor, columns: int, bits: int = 1) -> Tensor:
+    """(R, W) int32 to (R, `columns`) int32 codes: the inverse of `pack`."""
+    planes = (words.unsqueeze(1) >> _shifts(bits, words.device)) & (2**bits - 1)
+    return planes.reshape(words.shape[0], -1)[:, :columns]
+
+
+def _levels(value: Tensor) -> Tensor:
+    # In float64, so that the order of summation all but never shows in a float32 level: with more
+    # than one bit, a value's code depends on it.
+    above = value >= 0
+    above_count = above.sum(dim=1)
+    below_count = value.shape[1] - above_count
+    above_sum = value.clamp(min=0).sum(dim=1, dtype=torch.float64)
+    below_sum = value.clamp(max=0).sum(dim=1, dtype=torch.float64)
+    return torch.stack(
+        (below_sum / below_count.clamp(min=1), above_sum / above_count.clamp(min=1)), dim=1
+    ).float()
+
+
+def _codes(value: Tensor, levels: Tensor, bits: int) -> Tensor:
+    """Codes (R, C): the sign as the highest bit, below it the number of the step."""
+    above = value >= 0
+    if bits == 1:
+        return above.to(torch.int32)
+    half = 2 ** (bits - 1)
+    inverse = torch.where(levels == 0, 0, 1 / (levels * STEPS[bits]))
+    steps = value * torch.where(above, inverse[:, 1:], inverse[:, :1])
+    return above * half + steps.clamp(max=half - 1).to(torch.int32)
+
+
+def _reconstruct(codes: Tensor, levels: Tensor, bits: int) -> Tensor:
+    half = 2 ** (bits - 1)
+    level = torch.where(codes >= half, levels[:, 1:], levels[:, :1])
+    if bits == 1:
+        return level
+    return level * STEPS[bits] * ((codes & (half - 1)) + 0.5)
+
+
+def _shifts(bits: int, device: torch.device) -> Tensor:
+    return torch.arange(0, WORD_BITS, bits, dtype=torch.int32, device=device).view(-1, 1)
