@@ -31,6 +31,10 @@ LARGEST = 1e30
 """A gradient value beyond this counts as infinite: sums of a row would not be safe."""
 
 
+LARGEST_INVERSE = 3e38
+"""Bound of one over a step."""
+
+
 class NonFiniteGradientError(ArithmeticError):
     """A value to be quantized is NaN or infinite; no residual was changed."""
 
@@ -82,7 +86,7 @@ def dequantize(quantized: QuantizedMatrix) -> Tensor:
     """The (R, C) float32 matrix that the codes and levels stand for."""
     codes = unpack(quantized.words, quantized.columns, quantized.bits)
     values = _reconstruct(codes, quantized.levels, quantized.bits)
-    return values.t() if quantized.tie == "input" else values
+    return values if quantized.tie == "output" else values.t()
 
 
 def dequantize_add_(quantized: QuantizedMatrix, out: Tensor) -> Tensor:
@@ -92,7 +96,10 @@ def dequantize_add_(quantized: QuantizedMatrix, out: Tensor) -> Tensor:
 
 def check_finite(gradient: Tensor) -> None:
     """Raise NonFiniteGradientError if a value is NaN, infinite or beyond `LARGEST`."""
-    if gradient.numel() and not bool(gradient.abs().amax() <= LARGEST):  # false for a NaN, too
+    if not gradient.numel():
+        return
+    least, largest = torch.aminmax(gradient)
+    if not (-LARGEST <= float(least) and float(largest) <= LARGEST):  # false for a NaN, too
         raise NonFiniteGradientError("NaN or infinity in the values to be quantized")
 
 
@@ -107,7 +114,8 @@ def pack(codes: Tensor, bits: int = 1) -> Tensor:
 
 def unpack(words: Tensor, columns: int, bits: int = 1) -> Tensor:
     """(R, W) int32 to (R, `columns`) int32 codes: the inverse of `pack`."""
-    planes = (words.unsqueeze(1) >> _shifts(bits, words.device)) & (2**bits - 1)
+    shifted = words.unsqueeze(1) >> _shifts(bits, words.device)
+    planes = torch.bitwise_and(shifted, 2**bits - 1)
     return planes.reshape(words.shape[0], -1)[:, :columns]
 
 
@@ -130,9 +138,10 @@ def _codes(value: Tensor, levels: Tensor, bits: int) -> Tensor:
     if bits == 1:
         return above.to(torch.int32)
     half = 2 ** (bits - 1)
-    inverse = torch.where(levels == 0, 0, 1 / (levels * STEPS[bits]))
+    # Finite even for a level of zero or a subnormal one, so that 0 times it is 0.
+    inverse = (1 / (levels * STEPS[bits])).nan_to_num().clamp(-LARGEST_INVERSE, LARGEST_INVERSE)
     steps = value * torch.where(above, inverse[:, 1:], inverse[:, :1])
-    return above * half + steps.clamp(max=half - 1).to(torch.int32)
+    return torch.add(steps.clamp(max=half - 1).to(torch.int32), above, alpha=half)
 
 
 def _reconstruct(codes: Tensor, levels: Tensor, bits: int) -> Tensor:
@@ -140,7 +149,7 @@ def _reconstruct(codes: Tensor, levels: Tensor, bits: int) -> Tensor:
     level = torch.where(codes >= half, levels[:, 1:], levels[:, :1])
     if bits == 1:
         return level
-    return level * STEPS[bits] * ((codes & (half - 1)) + 0.5)
+    return torch.mul(level * STEPS[bits], (codes & (half - 1)) + 0.5)
 
 
 def _shifts(bits: int, device: torch.device) -> Tensor:
