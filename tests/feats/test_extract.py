@@ -48,6 +48,23 @@ def normalized(utterances: list[str]) -> dict[str, np.ndarray]:
     return {each: (rows - together.mean(0)) / together.std(0) for each, rows in raw.items()}
 
 
+def test_the_first_cepstra_only(tmp_path: Path) -> None:
+    """Deltas are of each cepstrum alone, so that keeping 11 of 13 keeps 3 blocks of 11 columns."""
+    data = sphinx_data(tmp_path)
+    for num_ceps, name in ((0, "all"), (11, "first")):
+        extract(FeatsConfig(data=data, num_ceps=num_ceps, out=str(tmp_path / name)))
+    whole, part = (open_features(tmp_path / name) for name in ("all", "first"))
+    assert part.dim == 33
+    columns = [13 * block + column for block in range(3) for column in range(11)]
+    np.testing.assert_array_equal(part.read("s0-1"), whole.read("s0-1")[:, columns])
+
+
+@pytest.mark.parametrize("num_ceps", [-1, 14])
+def test_more_cepstra_than_there_are(num_ceps: int) -> None:
+    with pytest.raises(UserError, match=rf"num_ceps={num_ceps}: expected 0 to mfcc.num_ceps=13"):
+        FeatsConfig(data="data", num_ceps=num_ceps)
+
+
 def test_sphinx_cepstra_with_deltas_normalized_by_speaker(tmp_path: Path) -> None:
     extract(FeatsConfig(data=sphinx_data(tmp_path), out=str(tmp_path / "feats")))
     reader = open_features(tmp_path / "feats")
