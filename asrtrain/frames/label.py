@@ -24,7 +24,7 @@ class FramesConfig(StageConfig):
     data: str
     """Features directory (from `feats`)."""
     ali: str
-    """Alignment directory (from `align`): ali.*.gz and the final.mdl that made them."""
+    """Alignment directory: from `align`, or from `import-ali`."""
     max_difference: int = 5
     """Features and labels that differ by fewer frames are cut to the shorter; else skipped."""
     max_lost: float = 0.05
