@@ -42,6 +42,9 @@ VERBS = {
     "graph": Verb("asrtrain.decode.graph", "GraphConfig", "build", "decoding graph HCLG.fst"),
     "gmm": Verb("asrtrain.hmm.gmm", "GmmConfig", "train", "GMM-HMM from a flat start"),
     "align": Verb("asrtrain.hmm.align", "AlignConfig", "align", "forced alignment"),
+    "import-ali": Verb(
+        "asrtrain.hmm.import_ali", "ImportConfig", "import_ali", "state labels of an HTK system"
+    ),
     "frames": Verb(
         "asrtrain.frames.label", "FramesConfig", "label", "features and labels as shards"
     ),
