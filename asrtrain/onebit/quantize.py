@@ -32,7 +32,7 @@ LARGEST = 1e30
 
 
 LARGEST_INVERSE = 3e38
-"""Bound of one over a step."""
+"""Bound of one over a step, such that 0 times it is 0 even where a level is subnormal."""
 
 
 class NonFiniteGradientError(ArithmeticError):
@@ -99,7 +99,7 @@ def check_finite(gradient: Tensor) -> None:
     if not gradient.numel():
         return
     least, largest = torch.aminmax(gradient)
-    if not (-LARGEST <= float(least) and float(largest) <= LARGEST):  # false for a NaN, too
+    if not (float(least) >= -LARGEST and float(largest) <= LARGEST):  # false for a NaN, too
         raise NonFiniteGradientError("NaN or infinity in the values to be quantized")
 
 

@@ -14,15 +14,13 @@ import triton.language as tl
 from torch import Tensor
 
 from asrtrain.onebit.quantize import (
+    LARGEST_INVERSE,
     STEPS,
     WORD_BITS,
     QuantizedMatrix,
     check_finite,
     words_per_row,
 )
-
-LARGEST_INVERSE = 3e38
-"""Bound of one over a step, such that 0 times it is 0 even where a level is subnormal."""
 
 WARPS = 4
 THREADS = 32 * WARPS
