@@ -19,6 +19,9 @@ class DnnConfig:
     """Frames before the one classified that the network sees, 0 or more."""
     right_context: int = 5
     """Frames after it, 0 or more."""
+    svd_rank: int = 0
+    """Rank r of the two factors that stand for each weight matrix that they make smaller, that is,
+    where r * (outputs + inputs) < outputs * inputs; 0 for full matrices."""
 
     def __post_init__(self) -> None:
         require_choice("model.activation", self.activation, ACTIVATIONS)
@@ -30,4 +33,8 @@ class DnnConfig:
             self.left_context >= 0 and self.right_context >= 0,
             f"model.left_context={self.left_context} model.right_context={self.right_context}: "
             "expected 0 or more frames",
+        )
+        require(
+            self.svd_rank >= 0,
+            f"model.svd_rank={self.svd_rank}: expected 0 (full matrices) or a rank",
         )

@@ -19,6 +19,10 @@ def new_network(
 ) -> nn.Sequential:
     """Fully connected layers whose output (N, S) is scores before the softmax.
 
+    Layer i, counted from 0 at the input, is the affine map `network[2 * i]` and, unless it is the
+    output layer, the activation after it. The map is one `nn.Linear`, or with `config.svd_rank`
+    two: `network[2 * i][0]` (rank x in, no bias) and `network[2 * i][1]` (out x rank).
+
     Initial weights come from `generator` alone. Their variance keeps the size of activations and
     gradients through the layers: He et al. 2015 for ReLU, Glorot & Bengio 2010 (times 4) for
     sigmoids. The output layer starts at zero, that is, at equal posteriors.
@@ -27,21 +31,49 @@ def new_network(
     sizes = [width, *config.hidden]
     layers: list[nn.Module] = []
     for inputs, outputs in itertools.pairwise(sizes):
-        layers += [_linear(inputs, outputs, config.activation, generator)]
+        deviation = _deviation(inputs, outputs, config.activation)
+        layers += [_affine(inputs, outputs, deviation, config.svd_rank, generator)]
         layers += [_LAYERS[config.activation]()]
-    output = nn.Linear(sizes[-1], senones)
-    nn.init.zeros_(output.weight)
-    nn.init.zeros_(output.bias)
+    output = _affine(sizes[-1], senones, 0.0, config.svd_rank, generator)
     return nn.Sequential(*layers, output)
 
 
-def _linear(inputs: int, outputs: int, activation: str, generator: torch.Generator) -> nn.Linear:
-    layer = nn.Linear(inputs, outputs)
-    glorot = 4 * math.sqrt(2 / (inputs + outputs))
-    deviation = math.sqrt(2 / inputs) if activation == "relu" else glorot
+def factors_are_smaller(outputs: int, inputs: int, rank: int) -> bool:
+    """Whether two factors of `rank` (1 or more) hold fewer weights than the matrix they stand for.
+
+    Only such matrices are factored; 0 means no factors at all.
+    """
+    return 0 < rank * (outputs + inputs) < outputs * inputs
+
+
+def _deviation(inputs: int, outputs: int, activation: str) -> float:
+    return math.sqrt(2 / inputs) if activation == "relu" else 4 * math.sqrt(2 / (inputs + outputs))
+
+
+def _affine(
+    inputs: int, outputs: int, deviation: float, rank: int, generator: torch.Generator
+) -> nn.Module:
+    """A full or factored map whose matrix, or product of factors, has this standard deviation."""
+    if not factors_are_smaller(outputs, inputs, rank):
+        return _linear(inputs, outputs, deviation, generator)
+    # The first factor keeps the size of its inputs. An element of the product sums `rank` terms.
+    first = math.sqrt(1 / inputs)
+    second = deviation / (first * math.sqrt(rank))
+    return nn.Sequential(
+        _linear(inputs, rank, first, generator, bias=False),
+        _linear(rank, outputs, second, generator),
+    )
+
+
+def _linear(
+    inputs: int, outputs: int, deviation: float, generator: torch.Generator, bias: bool = True
+) -> nn.Linear:
+    layer = nn.Linear(inputs, outputs, bias=bias)
     with torch.no_grad():
-        layer.weight.copy_(torch.randn(outputs, inputs, generator=generator) * deviation)
-        layer.bias.zero_()
+        for parameter in layer.parameters():
+            parameter.zero_()
+        if deviation:
+            layer.weight.copy_(torch.randn(outputs, inputs, generator=generator) * deviation)
     return layer
 
 

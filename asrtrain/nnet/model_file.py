@@ -4,7 +4,7 @@ It holds the network's settings, its dimensions, its parameters and the senones'
 """
 
 import pickle
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from asrtrain.io.errors import UserError
+from asrtrain.io.settings import require
 from asrtrain.nnet.config import DnnConfig
 from asrtrain.nnet.dnn import new_network
 
@@ -68,10 +69,20 @@ def save_model(model: AcousticModel, path: Path) -> None:
 
 
 def load_model(path: Path) -> AcousticModel:
-    """Read a model; no code in the file is run. Raises UserError if it is not one."""
+    """Read a model; no code in the file is run.
+
+    Settings that the file lacks, because it is older than they are, take their defaults. Raises
+    UserError if the file is not a model, or has settings that this version does not know.
+    """
     held = _load(path)
     if not isinstance(held, dict) or held.get("format") != FORMAT:
         raise UserError(f"{path}: not a model of this version (expected format {FORMAT})")
+    unknown = held["config"].keys() - {each.name for each in fields(DnnConfig)}
+    require(
+        not unknown,
+        f"{path}: written by a newer version (settings unknown to this one: "
+        f"{', '.join(f'model.{key}' for key in sorted(unknown))}); update asrtrain",
+    )
     model = new_model(DnnConfig(**held["config"]), held["dim"], held["log_priors"], seed=0)
     model.network.load_state_dict(held["parameters"])
     return model

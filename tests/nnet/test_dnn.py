@@ -37,9 +37,16 @@ def test_it_starts_at_equal_posteriors() -> None:
     torch.testing.assert_close(scores, torch.full((5, 4), float(np.log(0.25))))
 
 
+@pytest.mark.parametrize("svd_rank", [0, 128])
 @pytest.mark.parametrize("activation", ["sigmoid", "relu"])
-def test_initial_activations_keep_their_size(activation: str) -> None:
-    config = DnnConfig(hidden=[512] * 6, activation=activation, left_context=0, right_context=0)
+def test_initial_activations_keep_their_size(activation: str, svd_rank: int) -> None:
+    config = DnnConfig(
+        hidden=[512] * 6,
+        activation=activation,
+        left_context=0,
+        right_context=0,
+        svd_rank=svd_rank,
+    )
     network = new_network(config, dim=512, senones=4, generator=generator())
     inputs = torch.randn(200, 512, generator=generator())
     deviations = []
@@ -65,6 +72,7 @@ def test_initial_weights_depend_on_the_seed_alone() -> None:
         ({"activation": "tanh"}, "model.activation=tanh: expected one of sigmoid, relu"),
         ({"hidden": [5, 0]}, r"model.hidden=\[5, 0\]"),
         ({"left_context": -1}, "model.left_context=-1"),
+        ({"svd_rank": -1}, "model.svd_rank=-1: expected 0"),
     ],
 )
 def test_settings_out_of_range_are_named(settings: dict, named: str) -> None:

@@ -45,6 +45,27 @@ def test_a_missing_file_says_how_to_make_it(tmp_path: Path) -> None:
         load_model(tmp_path / "final.pt")
 
 
+def saved_with(path: Path, settings: dict) -> None:
+    """Save a model of 3 senones whose settings in the file are changed by `settings`."""
+    save_model(new_model(DnnConfig(hidden=[5]), 2, torch.zeros(3), seed=1), path)
+    held = torch.load(path, weights_only=True)
+    changed = held["config"] | settings
+    held["config"] = {key: value for key, value in changed.items() if value is not None}
+    torch.save(held, path)
+
+
+def test_a_file_older_than_a_setting_takes_its_default(tmp_path: Path) -> None:
+    saved_with(tmp_path / "final.pt", {"svd_rank": None})
+    assert load_model(tmp_path / "final.pt").config == DnnConfig(hidden=[5])
+
+
+def test_a_file_with_settings_of_the_future_is_named(tmp_path: Path) -> None:
+    saved_with(tmp_path / "final.pt", {"skips": 2, "dropout": 0.1})
+    message = r"final\.pt: written by a newer version .*: model\.dropout, model\.skips\); update"
+    with pytest.raises(UserError, match=message):
+        load_model(tmp_path / "final.pt")
+
+
 class Trap:
     def __reduce__(self) -> tuple:
         return Path.touch, (Path("trap-was-run"),)
