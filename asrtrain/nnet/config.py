@@ -38,3 +38,21 @@ class DnnConfig:
             self.svd_rank >= 0,
             f"model.svd_rank={self.svd_rank}: expected 0 (full matrices) or a rank",
         )
+
+
+def require_rbm_can_pretrain(config: DnnConfig) -> None:
+    """Raise UserError unless restricted Boltzmann machines can give `config` its first weights.
+
+    Their hidden units are sigmoids, and their matrices are full.
+    """
+    way_out = "or pre-train otherwise (pretrain.method)"
+    require(
+        config.activation == "sigmoid",
+        f"pretrain.method=rbm with model.activation={config.activation}: expected sigmoid, as an "
+        f"RBM's units are; set model.activation=sigmoid, {way_out}",
+    )
+    require(
+        config.svd_rank == 0,
+        f"pretrain.method=rbm with model.svd_rank={config.svd_rank}: expected 0, as an RBM's "
+        f"weights are full matrices; set model.svd_rank=0 and factor after training, {way_out}",
+    )
