@@ -1,7 +1,9 @@
-"""The order in which frames are seen: it depends on seed and epoch only, never on workers or time.
+"""The order in which frames are seen: it depends on the seed only, never on workers or time.
 
-Shards are permuted; the frames of `window_shards` shards at a time are permuted among themselves
-(CNTK's randomization window), so that random access stays within memory however large the set is.
+Frames come as one endless stream, pass after pass over the set, in which a position is the number
+of frames before it. In a pass, shards are permuted; the frames of `window_shards` shards at a time
+are permuted among themselves (CNTK's randomization window), so that random access stays within
+memory however large the set is.
 """
 
 from collections.abc import Iterator
@@ -14,19 +16,19 @@ from asrtrain.frames.shards import Indices
 
 @dataclass(frozen=True)
 class FrameOrder:
-    """Minibatches of frame numbers over a set whose shards have `shard_frames` frames."""
+    """The stream of frame numbers over a set whose shards have `shard_frames` frames."""
 
     shard_frames: list[int]
     seed: int
     window_shards: int = 8
 
-    def minibatches(self, epoch: int, size: int) -> Iterator[Indices]:
-        """The epoch's minibatches: `size` frame numbers each, the last one what is left over.
+    def minibatches(self, begin: int, end: int, size: int) -> Iterator[Indices]:
+        """The frames from position `begin` to `end` in minibatches of `size` frame numbers each.
 
-        Every frame comes once.
+        The last one is what is left over. Every frame comes once a pass.
         """
         left_over = np.empty(0, np.int64)
-        for window in self._windows(epoch):
+        for window in self._windows(begin, end):
             stream = np.concatenate((left_over, window))
             whole = len(stream) - len(stream) % size
             yield from stream[:whole].reshape(-1, size)
@@ -34,12 +36,20 @@ class FrameOrder:
         if len(left_over):
             yield left_over
 
-    def steps(self, size: int) -> int:
-        """How many minibatches an epoch has."""
-        return -(-sum(self.shard_frames) // size)
+    def _windows(self, begin: int, end: int) -> Iterator[Indices]:
+        """The stream from `begin` to `end` in parts, a window each at most."""
+        frames = sum(self.shard_frames)
+        position = begin - begin % frames
+        while position < end:
+            for window in self._pass_windows(position // frames + 1):
+                length = len(window)
+                if position < end and position + length > begin:
+                    yield window[max(begin - position, 0) : end - position]
+                position += length
 
-    def _windows(self, epoch: int) -> Iterator[Indices]:
-        generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
+    def _pass_windows(self, number: int) -> Iterator[Indices]:
+        """The windows of pass `number`, which counts from 1."""
+        generator = np.random.Generator(np.random.PCG64([self.seed, number]))
         starts = np.concatenate(([0], np.cumsum(self.shard_frames)))
         shards = generator.permutation(len(self.shard_frames))
         for first in range(0, len(shards), self.window_shards):

@@ -2,6 +2,8 @@
 
 A complete output holds `stage.json`: the verb, the settings that decide its result, a fingerprint
 of each input, and an id that stages further down the chain use as the fingerprint of this one.
+
+A long stage may leave checkpoints while it is not complete; started again, it goes on from them.
 """
 
 import fcntl
@@ -24,6 +26,9 @@ from asrtrain.io.log import log_file
 from asrtrain.io.settings import StageConfig, result_settings
 
 RECORD = "stage.json"
+UNFINISHED = "unfinished.json"
+CHECKPOINTS = "checkpoints"
+"""Folder within an unfinished output of what a resumable stage goes on from."""
 COUNTS = "metrics.jsonl"
 LOG = "log"
 
@@ -32,7 +37,10 @@ C = TypeVar("C", bound=StageConfig)
 
 
 def stage(
-    verb: str, inputs: tuple[str, ...] = ()
+    verb: str,
+    inputs: tuple[str, ...] = (),
+    resumable: bool = False,
+    may_differ: tuple[str, ...] = (),
 ) -> Callable[[Callable[[C, Path], None]], Callable[[C], bool]]:
     """Turn `make(config, out)` into a verb `run(config)` that makes `config.out` once.
 
@@ -40,8 +48,11 @@ def stage(
     empty string is no input. `make` writes into a folder that is renamed to `config.out` when it
     returns, and removed when it raises. `run` returns False when the output was complete already.
 
-    Raises UserError when an input is missing, when the output was made with other settings (unless
-    `overwrite`), or when another process is making it.
+    A `resumable` stage finds in its folder what it had written, if there are `CHECKPOINTS` among
+    it; `may_differ` names settings (`group.key`) that need not be those of the unfinished output.
+
+    Raises UserError when an input is missing, when the output was made, or left unfinished, with
+    other settings (unless `overwrite`), or when another process is making it.
     """
 
     def decorate(make: Callable[[C, Path], None]) -> Callable[[C], bool]:
@@ -53,8 +64,16 @@ def stage(
                 return False
             log.info("%s: making %s", verb, config.out)
             begin = time.monotonic()
-            with atomic_directory(Path(config.out)) as out, log_file(out / LOG):
+
+            def keep(partial: Path) -> bool:
+                return resumable and _goes_on(partial, record, may_differ, config.overwrite)
+
+            with atomic_directory(Path(config.out), keep) as out, log_file(out / LOG):
+                if resumable:
+                    (out / UNFINISHED).write_text(json.dumps(record, indent=1) + "\n")
                 make(config, out)
+                shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
+                (out / UNFINISHED).unlink(missing_ok=True)
                 record["seconds"] = round(time.monotonic() - begin, 3)
                 (out / RECORD).write_text(json.dumps(record, indent=1) + "\n")
             log.info("%s: made %s in %.1f s", verb, config.out, record["seconds"])
@@ -91,7 +110,7 @@ def is_complete(config: StageConfig, record: dict[str, Any]) -> bool:
             f"{out}: exists but has no {RECORD}, so it is not a finished output of "
             f"{verb}; move it away or give another out="
         )
-    made = _read_record(out)
+    made = _read_record(out / RECORD)
     if made["verb"] != verb:
         raise UserError(
             f"{out}: was made by {made['verb']}, not {verb}; move it away or give another out="
@@ -130,13 +149,19 @@ def write_counts(out: Path, **counts: Any) -> None:
         file.write(json.dumps(counts) + "\n")
 
 
-@contextmanager
-def atomic_directory(final: Path) -> Iterator[Path]:
-    """A folder beside `final` to write into, renamed to `final` on success, removed otherwise.
+def partial_directory(final: Path) -> Path:
+    """Where the output `final` is written before it is complete."""
+    return final.parent / f".{final.name}.partial"
 
-    Raises UserError if it cannot be made, or if another process has it.
+
+@contextmanager
+def atomic_directory(final: Path, keep: Callable[[Path], bool] = lambda _: False) -> Iterator[Path]:
+    """A folder beside `final` to write into, renamed to `final` on success.
+
+    Unless `keep(folder)`, it is emptied at the start and removed after an error. Raises UserError
+    if it cannot be made, or if another process has it.
     """
-    partial = final.parent / f".{final.name}.partial"
+    partial = partial_directory(final)
     try:
         partial.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -146,12 +171,14 @@ def atomic_directory(final: Path) -> Iterator[Path]:
     descriptor = os.open(partial, os.O_RDONLY)
     try:
         _lock(descriptor, partial, final)
-        for left_over in partial.iterdir():
-            shutil.rmtree(left_over) if left_over.is_dir() else left_over.unlink()
+        if not keep(partial):
+            for left_over in partial.iterdir():
+                shutil.rmtree(left_over) if left_over.is_dir() else left_over.unlink()
         try:
             yield partial
         except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
+            if not keep(partial):
+                shutil.rmtree(partial, ignore_errors=True)
             raise
         old = final.parent / f".{final.name}.old"
         shutil.rmtree(old, ignore_errors=True)
@@ -161,6 +188,29 @@ def atomic_directory(final: Path) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
     finally:
         os.close(descriptor)
+
+
+def _goes_on(
+    partial: Path, record: dict[str, Any], may_differ: tuple[str, ...], overwrite: bool
+) -> bool:
+    """Whether the unfinished output has checkpoints, and is that of `record`."""
+    checkpoints, made_file = partial / CHECKPOINTS, partial / UNFINISHED
+    if not (made_file.is_file() and checkpoints.is_dir() and any(checkpoints.glob("[!.]*"))):
+        return False
+    made = _read_record(made_file)
+    differing = [
+        line
+        for line in differing_settings(made["settings"], record["settings"])
+        if line.split(":")[0] not in may_differ
+    ]
+    if made["inputs"] != record["inputs"]:
+        differing.append("inputs changed")
+    if differing and not overwrite:
+        raise UserError(
+            f"{partial}: an unfinished output of other settings ({'; '.join(differing)}); "
+            "give another out=, remove it, or say overwrite=true"
+        )
+    return not differing
 
 
 def _lock(descriptor: int, partial: Path, final: Path) -> None:
@@ -173,9 +223,9 @@ def _lock(descriptor: int, partial: Path, final: Path) -> None:
     raise UserError(f"{final}: another process is making it; wait for it, or stop it")
 
 
-def _read_record(directory: Path) -> dict[str, Any]:
+def _read_record(path: Path) -> dict[str, Any]:
     keys = ("verb", "settings", "inputs", "id")
-    return read_json(directory / RECORD, dict, f"remove {directory} and make it again", keys)
+    return read_json(path, dict, f"remove {path.parent} and make it again", keys)
 
 
 def _fingerprints(field: str, value: str | list[str]) -> Any:
@@ -187,7 +237,7 @@ def _fingerprints(field: str, value: str | list[str]) -> Any:
 def _fingerprint(field: str, path: Path) -> str:
     """The id of a stage's output; else a digest of a file, or of a foreign folder's listing."""
     if (path / RECORD).is_file():
-        return _read_record(path)["id"]
+        return _read_record(path / RECORD)["id"]
     if path.is_file():
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,29 +1,34 @@
 """The striped exchange: how K workers take one deterministic step of SGD together.
 
 Every worker encodes its whole sub-gradient and sends each owner its stripe; the owner decodes and
-sums the K stripes in rank order, turns the sum into an update, encodes that with a residual of its
-own and sends it to all; every worker, the owner too, adds the *decoded* update to its model. So
-replicas stay bit-identical, and the data sent per worker does not grow with K
+sums the K stripes in worker order, turns the sum into an update, encodes that with a residual of
+its own and sends it to all; every replica, the owner's too, adds the *decoded* update to its model.
+So replicas stay bit-identical, and the data sent per worker does not grow with K
 (Seide et al. 2014, section 3.1).
+
+The K workers run in W processes, K / W in each; the result depends on K and not on W.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from asrtrain.onebit.background import Background
+from asrtrain.onebit.bucket import Bucket, EncodedUpdate, Update, as_matrix
 from asrtrain.onebit.codec import Codec
 from asrtrain.onebit.stripes import Stripe, stripes_of
 from asrtrain.onebit.transport import Transport
 
-NON_FINITE = -1
-"""In place of the frame count: this worker's sub-gradient was NaN or infinite and is left out."""
+T = TypeVar("T")
 
-Update = Callable[[list[Tensor], int], list[Tensor]]
-"""(summed gradient of each owned stripe, frames of the minibatch) to what is added to each."""
+BUCKET_BYTES = 25 << 20
+"""Gradients are exchanged as soon as so many bytes of them are there (as torch's DDP does)."""
 
 
 @dataclass(frozen=True)
@@ -33,150 +38,216 @@ class StepReport:
     frames: int
     """Frames of the minibatch, over all workers."""
     non_finite: int
-    """How many workers had a NaN or infinite sub-gradient, which was left out."""
+    """How many sub-gradients and updates were NaN or infinite, and were left out."""
 
 
 class StripedExchange:
-    """Takes steps on `parameters`, which every worker must hold with the same values.
+    """Takes steps on `parameters`, which every process must hold with the same values.
 
-    A parameter of more than one dimension is a matrix of its first dimension by the rest; a vector
-    is one row. The parameters must be contiguous.
+    `workers` is K, by default the number of processes W, of which it must be a multiple. A
+    parameter of more than one dimension is a matrix of its first dimension by the rest; a vector is
+    one row. The parameters must be contiguous.
+
+    With `overlap`, buckets are exchanged in a thread of their own, so that back-propagation goes on
+    meanwhile; the result is the same. No other collective may be started before `wait`.
     """
 
-    def __init__(self, parameters: Sequence[Tensor], codec: Codec, transport: Transport) -> None:
-        self._matrices = [_as_matrix(parameter.detach()) for parameter in parameters]
-        self._codec = codec
-        self._transport = transport
-        self._stripes = stripes_of([_shape(each) for each in self._matrices], transport.workers)
-        self._device = self._matrices[0].device
-        self._residuals = [
-            codec.new_residual(_shape(each), self._device) for each in self._matrices
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        codec: Codec,
+        transport: Transport,
+        workers: int | None = None,
+        bucket_bytes: int = BUCKET_BYTES,
+        overlap: bool = False,
+    ) -> None:
+        self.workers = workers or transport.size
+        if self.workers % transport.size:
+            raise ValueError(
+                f"{self.workers} workers cannot be spread evenly over {transport.size} processes"
+            )
+        self.transport, self.codec = transport, codec
+        self.seconds = dict.fromkeys(("quantize", "exchange", "update", "apply", "wait"), 0.0)
+        self.matrices = [as_matrix(each.detach(), codec.tie) for each in parameters]
+        self._buckets = [
+            self._bucket(numbers) for numbers in _in_buckets(self.matrices, bucket_bytes)
         ]
-        self._update_residuals = [
-            codec.new_residual(shape, self._device) for shape in self.owned_shapes()
-        ]
-        self.seconds = {"encode": 0.0, "wait": 0.0, "aggregate": 0.0, "apply": 0.0}
+        self._place = {
+            number: (bucket, place)
+            for bucket, each in enumerate(self._buckets)
+            for place, number in enumerate(each.numbers)
+        }
+        self._background = Background(torch.get_num_threads()) if overlap else None
+
+    @property
+    def local_workers(self) -> range:
+        """The numbers of the workers that this process runs."""
+        share = self.workers // self.transport.size
+        return range(self.transport.rank * share, (self.transport.rank + 1) * share)
 
     @property
     def owned(self) -> list[Stripe]:
-        """This worker's stripes, one of each parameter; the order of an update's tensors."""
-        return self._stripes[self._transport.rank]
+        """This process's stripe of each parameter."""
+        return [
+            Stripe(number, owned.begin, owned.end)
+            for number, owned in self._in_order([each.owned for each in self._buckets])
+        ]
 
-    def owned_shapes(self) -> list[tuple[int, int]]:
-        """(rows, columns) of each owned stripe, for the optimizer's state."""
-        return [(each.end - each.begin, self._columns(each)) for each in self.owned]
+    @property
+    def residuals(self) -> list[list[Tensor]]:
+        """What each worker of this process still owes of its sub-gradients, by parameter."""
+        return [
+            [each for _, each in self._in_order([bucket.residuals[w] for bucket in self._buckets])]
+            for w in range(len(self.local_workers))
+        ]
+
+    @property
+    def update_residuals(self) -> list[Tensor]:
+        """What this process still owes of the updates of its stripes, by parameter."""
+        held = self._in_order([bucket.update_residuals for bucket in self._buckets])
+        return [each for _, each in held]
+
+    def use(self, codec: Codec) -> None:
+        """Go on with another codec (of the same `tie`), from residuals of zero."""
+        self.codec = codec
+        for bucket in self._buckets:
+            bucket.use(codec)
 
     def wire_bytes(self) -> int:
-        """Bytes that a step puts on the wire, over all workers; none goes to the sender itself."""
-        words = sum(self._words(owned) for owned in self._stripes)
-        workers = self._transport.workers
-        return 4 * (workers - 1) * (2 * words + workers)
+        """Bytes that a step puts on the wire between K machines; none goes to the sender itself."""
+        words = 0
+        for bucket in self._buckets:
+            shapes = [(each.shape[0], each.shape[1]) for each in bucket.matrices]
+            words += sum(bucket.words(owned) for owned in stripes_of(shapes, self.workers))
+        headers = self.workers * len(self._buckets)
+        return 8 * (self.workers - 1) * (words + headers)
 
-    def step(self, gradients: Sequence[Tensor], frames: int, update: Update) -> StepReport:
-        """Exchange this worker's `gradients` (sums over its `frames`) and update the parameters.
+    def start(self, update: Update, frames: Sequence[int]) -> "Round":
+        """Begin a step, for which each worker of this process has `frames` frames."""
+        return Round(self._buckets, self._place, self._background, update, frames)
 
-        A worker that has run out of data takes part with zero gradients and `frames` 0. A worker
-        whose gradients hold a NaN or an infinity takes part with zeros as well and says so: its
-        residuals stay clean, and no other worker's share is lost.
+    def step(
+        self, gradients: Sequence[Sequence[Tensor]], frames: Sequence[int], update: Update
+    ) -> StepReport:
+        """Take a whole step on the `gradients` of each worker of this process.
+
+        Gradients are sums over a worker's `frames`. A worker that has run out of data takes part
+        with `frames` 0 and gradients of zero.
         """
-        matrices = [_as_matrix(gradient) for gradient in gradients]
-        if not bool(torch.isfinite(torch.stack([each.sum() for each in matrices])).all()):
-            matrices, frames = [torch.zeros_like(each) for each in matrices], NON_FINITE
-        received = self._send_gradients(matrices, frames)
-        counts = [int(message[0]) for message in received]
-        report = StepReport(sum(max(count, 0) for count in counts), counts.count(NON_FINITE))
+        step = self.start(update, frames)
+        for worker, own in enumerate(gradients):
+            for number in reversed(range(len(own))):
+                step.add(worker, number, own[number])
+        return self.finish(step)
+
+    def finish(self, step: "Round") -> StepReport:
+        """Wait for a step's exchange and add its update to the parameters."""
         begin = perf_counter()
-        updates = update(self._sum([message[1:] for message in received]), report.frames)
-        self.seconds["aggregate"] += perf_counter() - begin
-        self._apply(self._send_updates(updates))
-        return report
+        updates = step.wait()
+        arrived = perf_counter()
+        for bucket, each in zip(self._buckets, updates, strict=True):
+            bucket.apply(each)
+        if self._background:
+            self.seconds["wait"] += arrived - begin
+        self.seconds["apply"] += perf_counter() - arrived
+        return StepReport(updates[0].frames, max(each.non_finite for each in updates))
 
-    def state(self) -> dict[str, list[Tensor]]:
-        """Copies of both residuals, so that a rejected step or epoch can be undone."""
-        return {
-            "residuals": [each.clone() for each in self._residuals],
-            "update_residuals": [each.clone() for each in self._update_residuals],
-        }
+    def restored(self, updates: Sequence[dict[str, Any]]) -> "Round":
+        """The step whose `Round.encoded` gave `updates`, to be finished."""
+        arrived: list[Future[EncodedUpdate]] = [Future() for _ in updates]
+        for future, each in zip(arrived, updates, strict=True):
+            future.set_result(EncodedUpdate(**each))
+        return Round([], {}, None, _nothing_to_update, [], arrived)
 
-    def load_state(self, state: dict[str, list[Tensor]]) -> None:
-        """Put back what `state` returned."""
-        for own, saved in zip(self._residuals, state["residuals"], strict=True):
-            own.copy_(saved)
-        for own, saved in zip(self._update_residuals, state["update_residuals"], strict=True):
-            own.copy_(saved)
+    @property
+    def overlaps(self) -> bool:
+        """Whether the exchange has a thread of its own."""
+        return self._background is not None
 
-    def residual_norm(self) -> float:
-        """Euclidean norm of what this worker's sub-gradient still owes."""
-        return math.sqrt(sum(float(each.square().sum()) for each in self._residuals))
+    def residual_norm(self, worker: int) -> float:
+        """Euclidean norm of what this process's worker still owes of its sub-gradients."""
+        return math.sqrt(sum(float(each.square().sum()) for each in self.residuals[worker]))
 
-    def _send_gradients(self, matrices: list[Tensor], frames: int) -> list[Tensor]:
-        begin = perf_counter()
-        rows = [
-            self._codec.encode(matrix, residual)
-            for matrix, residual in zip(matrices, self._residuals, strict=True)
+    def _bucket(self, numbers: list[int]) -> Bucket:
+        matrices = [self.matrices[number] for number in numbers]
+        workers = len(self.local_workers)
+        return Bucket(numbers, matrices, self.codec, self.transport, workers, self.seconds)
+
+    def _in_order(self, by_bucket: Sequence[Sequence[T]]) -> list[tuple[int, T]]:
+        """(parameter's number, item) in the order of the parameters, of items kept by bucket."""
+        return [
+            (number, by_bucket[bucket][place])
+            for number, (bucket, place) in sorted(self._place.items())
         ]
-        header = torch.tensor([frames], dtype=torch.int32, device=self._device)
-        messages = [
-            torch.cat(
-                [header, *(rows[each.matrix][each.begin : each.end].flatten() for each in owned)]
-            )
-            for owned in self._stripes
+
+
+class Round:
+    """A step under way. A bucket is exchanged once all workers have added all of its gradients.
+
+    Buckets are exchanged in the order of their numbers, whatever the order of `add`: the same in
+    every process.
+    """
+
+    def __init__(
+        self,
+        buckets: list[Bucket],
+        place: dict[int, tuple[int, int]],
+        background: Background | None,
+        update: Update,
+        frames: Sequence[int],
+        arrived: Sequence[Future[EncodedUpdate]] = (),
+    ) -> None:
+        self._buckets, self._place, self._background = buckets, place, background
+        self._update, self._frames = update, list(frames)
+        self._gradients: list[list[list[Tensor | None]]] = [
+            [[None] * len(bucket.numbers) for _ in frames] for bucket in buckets
         ]
-        self.seconds["encode"] += perf_counter() - begin
-        length = 1 + self._words(self.owned)
-        return self._carry(messages, [length] * self._transport.workers)
+        self._missing = [len(bucket.numbers) * len(frames) for bucket in buckets]
+        self._updates = list(arrived)
 
-    def _sum(self, messages: list[Tensor]) -> list[Tensor]:
-        """Sum the workers' decoded stripes in rank order: the same bits on every run."""
-        totals = [torch.zeros(shape, device=self._device) for shape in self.owned_shapes()]
-        for message in messages:
-            self._decode_add_(message, self.owned, totals)
-        return totals
+    def add(self, worker: int, number: int, gradient: Tensor) -> None:
+        """The gradient of parameter `number` from this process's worker `worker`, 0 being first."""
+        bucket, place = self._place[number]
+        self._gradients[bucket][worker][place] = gradient
+        self._missing[bucket] -= 1
+        while len(self._updates) < len(self._missing) and not self._missing[len(self._updates)]:
+            self._launch(len(self._updates))
 
-    def _send_updates(self, updates: list[Tensor]) -> list[Tensor]:
-        begin = perf_counter()
-        rows = [
-            self._codec.encode(each, residual).flatten()
-            for each, residual in zip(updates, self._update_residuals, strict=True)
+    def wait(self) -> list[EncodedUpdate]:
+        """The buckets' updates, when all are there; a collective's error is raised here."""
+        return [each.result() for each in self._updates]
+
+    def encoded(self) -> list[dict[str, Any]]:
+        """The step's update, the same in every process, as plain types and tensors."""
+        return [vars(each) for each in self.wait()]
+
+    def _launch(self, number: int) -> None:
+        bucket, tie = self._buckets[number], self._buckets[number].codec.tie
+        gradients = [
+            [as_matrix(each, tie) for each in own if each is not None]
+            for own in self._gradients[number]
         ]
-        message = torch.cat(rows)
-        self.seconds["encode"] += perf_counter() - begin
-        lengths = [self._words(owned) for owned in self._stripes]
-        return self._carry([message] * self._transport.workers, lengths)
-
-    def _apply(self, messages: list[Tensor]) -> None:
-        begin = perf_counter()
-        for message, owned in zip(messages, self._stripes, strict=True):
-            rows = [self._matrices[each.matrix][each.begin : each.end] for each in owned]
-            self._decode_add_(message, owned, rows)
-        self.seconds["apply"] += perf_counter() - begin
-
-    def _carry(self, messages: list[Tensor], lengths: list[int]) -> list[Tensor]:
-        begin = perf_counter()
-        received = self._transport.exchange(messages, lengths)
-        self.seconds["wait"] += perf_counter() - begin
-        return received
-
-    def _decode_add_(self, message: Tensor, owned: list[Stripe], outs: list[Tensor]) -> None:
-        """Add what a message says of the stripes `owned` to `outs`, one tensor a stripe."""
-        parts = torch.split(message, [self._words([stripe]) for stripe in owned])
-        for part, out in zip(parts, outs, strict=True):
-            if part.numel():
-                self._codec.decode_add_(part.view(out.shape[0], -1), out)
-
-    def _words(self, owned: list[Stripe]) -> int:
-        return sum(
-            (each.end - each.begin) * self._codec.row_words(self._columns(each)) for each in owned
-        )
-
-    def _columns(self, stripe: Stripe) -> int:
-        return self._matrices[stripe.matrix].shape[1]
+        self._gradients[number] = []
+        if self._background:
+            work = self._background.submit(bucket.exchange, gradients, self._frames, self._update)
+        else:
+            work = Future()
+            work.set_result(bucket.exchange(gradients, self._frames, self._update))
+        self._updates.append(work)
 
 
-def _as_matrix(tensor: Tensor) -> Tensor:
-    """A view of (rows, columns); a vector is one row."""
-    return tensor.view(1, -1) if tensor.dim() < 2 else tensor.view(tensor.shape[0], -1)
+def _nothing_to_update(number: int, total: Tensor, frames: int) -> Tensor:
+    raise RuntimeError("this step's update has arrived already")
 
 
-def _shape(matrix: Tensor) -> tuple[int, int]:
-    return matrix.shape[0], matrix.shape[1]
+def _in_buckets(matrices: Sequence[Tensor], bucket_bytes: int) -> list[list[int]]:
+    """Parameters' numbers, last first, as gradients arrive, in runs of at least `bucket_bytes`."""
+    buckets: list[list[int]] = [[]]
+    filled = 0
+    for number in reversed(range(len(matrices))):
+        if filled >= bucket_bytes:
+            buckets.append([])
+            filled = 0
+        buckets[-1].append(number)
+        filled += 4 * matrices[number].numel()
+    return buckets

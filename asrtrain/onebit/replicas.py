@@ -24,7 +24,7 @@ def digest(tensors: Sequence[Tensor]) -> str:
 def check_replicas(tensors: Sequence[Tensor], transport: Transport) -> None:
     """Compare the workers' digests; a collective. Raises ReplicasDifferError on all of them."""
     own = torch.frombuffer(bytearray.fromhex(digest(tensors)), dtype=torch.int32)
-    received = transport.exchange([own] * transport.workers, [own.numel()] * transport.workers)
+    received = transport.exchange([own] * transport.size, [own.numel()] * transport.size)
     differing = [rank for rank, each in enumerate(received) if not torch.equal(each, received[0])]
     if differing:
         raise ReplicasDifferError(f"parameters of workers {differing} differ from worker 0's")

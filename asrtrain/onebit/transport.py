@@ -1,4 +1,7 @@
-"""Moving messages between workers: one collective, and a count of the bytes that it puts out."""
+"""Moving messages between processes: one collective, and a count of the bytes that it puts out.
+
+K workers run in W processes, K / W in each: process p runs the workers p K/W to (p + 1) K/W - 1.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,26 +11,32 @@ import torch.distributed as dist
 from torch import Tensor
 
 
+class PeerLostError(RuntimeError):
+    """Another process is gone, or late by more than the group's time-out."""
+
+
 class Transport(Protocol):
-    """Carries messages, 1-D int32 tensors, between `workers` workers."""
+    """Carries messages, 1-D int32 tensors, between `size` processes."""
 
     rank: int
-    workers: int
+    """This process's number."""
+    size: int
+    """W."""
     bytes_sent: int
-    """Payload handed to other workers since the transport was made."""
+    """Payload handed to other processes since the transport was made."""
 
     def exchange(self, messages: Sequence[Tensor], lengths: Sequence[int]) -> list[Tensor]:
-        """Send `messages[k]` to worker k; return what worker k sent, of `lengths[k]` words.
+        """Send `messages[p]` to process p; return what process p sent, of `lengths[p]` words.
 
-        A collective: every worker must enter it, in the same order of calls.
+        A collective: every process must enter it, in the same order of calls.
         """
 
 
 class LocalTransport:
-    """A single worker, which sends to itself alone."""
+    """A single process, which sends to itself alone."""
 
     rank = 0
-    workers = 1
+    size = 1
     bytes_sent = 0
 
     def exchange(self, messages: Sequence[Tensor], lengths: Sequence[int]) -> list[Tensor]:
@@ -36,35 +45,41 @@ class LocalTransport:
 
 
 class ProcessGroupTransport:
-    """The workers of a torch.distributed process group (default: all of them)."""
+    """The processes of a torch.distributed group (default: all of them)."""
 
     def __init__(self, group: dist.ProcessGroup | None = None) -> None:
         self._group = group
         self.rank = dist.get_rank(group)
-        self.workers = dist.get_world_size(group)
+        self.size = dist.get_world_size(group)
         self.bytes_sent = 0
 
     def exchange(self, messages: Sequence[Tensor], lengths: Sequence[int]) -> list[Tensor]:
         """One all-to-all with uneven splits.
 
-        Raises RuntimeError if a peer is gone, or late by more than the group's time-out.
+        Raises PeerLostError if a peer is gone, or late by more than the group's time-out.
         """
         outgoing = torch.cat(list(messages))
         incoming = outgoing.new_empty(sum(lengths))
         sizes = [message.numel() for message in messages]
-        dist.all_to_all_single(incoming, outgoing, list(lengths), sizes, group=self._group)
+        try:
+            dist.all_to_all_single(incoming, outgoing, list(lengths), sizes, group=self._group)
+        except RuntimeError as error:
+            raise PeerLostError(str(error)) from error
         self.bytes_sent += (sum(sizes) - sizes[self.rank]) * outgoing.element_size()
         return list(torch.split(incoming, list(lengths)))
 
 
-def sum_over_workers(values: Sequence[float], transport: Transport) -> list[float]:
-    """Sum each of `values` over the workers in float64 and rank order: the same bits for all.
+def sum_over_workers(values: Sequence[Sequence[float]], transport: Transport) -> list[float]:
+    """Sum, over all workers, each of the values that every worker has.
 
-    A collective.
+    `values` has one row for each worker of this process. Summed in float64 and worker order: the
+    same bits for all, on any number of processes. A collective.
     """
-    own = torch.tensor(list(values), dtype=torch.float64).view(torch.int32)
-    received = transport.exchange([own] * transport.workers, [own.numel()] * transport.workers)
-    totals = torch.zeros(len(values), dtype=torch.float64)
-    for each in received:
-        totals += each.view(torch.float64)
+    own = torch.tensor([list(row) for row in values], dtype=torch.float64)
+    totals = torch.zeros(own.shape[1], dtype=torch.float64)
+    message = own.flatten().view(torch.int32)
+    lengths = [message.numel()] * transport.size
+    for received in transport.exchange([message] * transport.size, lengths):
+        for row in received.view(torch.float64).view(own.shape):
+            totals += row
     return [float(total) for total in totals]

@@ -2,50 +2,134 @@
 
 from dataclasses import dataclass, field
 
-from asrtrain.io.settings import StageConfig, require, run_only
+from asrtrain.io.settings import StageConfig, require, require_choice, run_only
 from asrtrain.nnet.config import DnnConfig
 from asrtrain.onebit.config import ExchangeConfig
-from asrtrain.train.newbob import NewBobConfig
+from asrtrain.train.optimizer_config import OptimizerConfig
+from asrtrain.train.schedule import ScheduleConfig
+
+FRAMES_AN_HOUR = 360_000
+"""Frames of 10 ms in an hour of audio."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerConfig:
     """Settings of the steps."""
 
-    minibatch: int = 256
-    """Frames a step, over all workers; at least 1."""
-    momentum_frames: float = 2000.0
-    """Time constant of the momentum in frames; 0 for none."""
+    kind: str = "sgd"
+    """sgd: the exchange takes every step. block_momentum: each worker trains alone for a block,
+    then the blocks' changes are exchanged (Chen & Huo 2016)."""
+    minibatch: int | str = 256
+    """Frames a step, over all workers; at least 1. auto: searched for while training (search.*)."""
+    minibatch_profile: list[int] = field(default_factory=list)
+    """Frames a step in each epoch, the last one stays; empty: `minibatch` in all."""
+    epoch_frames: int = 0
+    """Frames an epoch, after which the held-out set is scored; 0: one pass over the set."""
+    precision: str = "float32"
+    """float32, or bfloat16: autocast, with float32 weights, gradients and exchange."""
     seed: int = 1
     """Of the initial weights and of the order of frames."""
+    block_frames: int = 20_000
+    """block_momentum: frames of a block, over all workers."""
+    block_momentum: float = -1.0
+    """block_momentum: momentum of the blocks, from 0 to below 1; -1: 1 - 1/K."""
+    nesterov: bool = True
+    """block_momentum: workers start a block from where momentum will have carried the model."""
     max_non_finite_steps: int = 10
     """Steps in a row with a NaN or infinite gradient before training gives up."""
-    check_replicas: bool = False
-    """Compare all workers' parameters, bit by bit, after every step: slow, for debugging."""
+    check_replicas: bool = run_only(False)
+    """Compare all processes' parameters, bit by bit, after every step: slow, for debugging."""
 
     def __post_init__(self) -> None:
-        require(self.minibatch >= 1, f"trainer.minibatch={self.minibatch}: expected at least 1")
+        require_choice("trainer.kind", self.kind, ("sgd", "block_momentum"))
+        require_choice("trainer.precision", self.precision, ("float32", "bfloat16"))
         require(
-            self.momentum_frames >= 0,
-            f"trainer.momentum_frames={self.momentum_frames}: expected 0 or more",
+            self.minibatch == "auto" or (isinstance(self.minibatch, int) and self.minibatch >= 1),
+            f"trainer.minibatch={self.minibatch}: expected at least 1, or auto",
         )
+        require(
+            all(size >= 1 for size in self.minibatch_profile),
+            f"trainer.minibatch_profile={self.minibatch_profile}: expected at least 1 in each",
+        )
+        require(
+            not (self.minibatch_profile and self.minibatch == "auto"),
+            "trainer.minibatch=auto and trainer.minibatch_profile cannot work together: give one",
+        )
+        for key, least in (("epoch_frames", 0), ("block_frames", 1), ("max_non_finite_steps", 0)):
+            value = getattr(self, key)
+            require(value >= least, f"trainer.{key}={value}: expected {least} or more")
+        require(
+            self.block_momentum == -1 or 0 <= self.block_momentum < 1,
+            f"trainer.block_momentum={self.block_momentum}: expected 0 to below 1, or -1",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """Settings of the trials that choose a minibatch size (section 4) or an initial rate."""
+
+    every_hours: float = 24.0
+    """Hours of audio between two searches for the minibatch size, above 0."""
+    hours: float = 0.75
+    """Hours of audio that every candidate is tried on, above 0."""
+    min_minibatch: int = 256
+    """Smallest candidate, and the size before the first search; at least 1."""
+    max_minibatch: int = 131_072
+    """Largest candidate."""
+    max_growth: float = 2.0
+    """Largest candidate over the size in use (CNTK), at least 1."""
+    margin: float = 0.01
+    """A size is good enough if its training-set frame accuracy is within this share of the best."""
+
+    def __post_init__(self) -> None:
+        for key in ("every_hours", "hours"):
+            value = getattr(self, key)
+            require(value > 0, f"search.{key}={value}: expected above 0")
+        require(
+            1 <= self.min_minibatch <= self.max_minibatch,
+            f"search.min_minibatch={self.min_minibatch} search.max_minibatch={self.max_minibatch}: "
+            "expected 1 or more, the smaller first",
+        )
+        require(self.max_growth >= 1, f"search.max_growth={self.max_growth}: expected 1 or more")
+        require(0 <= self.margin < 1, f"search.margin={self.margin}: expected 0 to below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointConfig:
+    """When the state of an unfinished training is kept, besides the end of every epoch."""
+
+    minutes: float = run_only(10.0)
+    """Minutes between checkpoints; 0: none by time."""
+    steps: int = run_only(0)
+    """Steps between checkpoints; 0: none by steps."""
+    keep: int = run_only(3)
+    """Checkpoints kept, the newest ones; at least 1."""
+
+    def __post_init__(self) -> None:
+        for key, least in (("minutes", 0), ("steps", 0), ("keep", 1)):
+            value = getattr(self, key)
+            require(value >= least, f"checkpoint.{key}={value}: expected {least} or more")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchConfig:
     """Where the workers run."""
 
-    nproc: int = 1
-    """Workers, one process each, on this machine; at least 1. (`torchrun` sets its own number.)"""
+    nproc: int = run_only(1)
+    """Processes on this machine, at least 1; a divisor of exchange.workers. (`torchrun` sets its
+    own number.)"""
     threads: int = 1
-    """Threads of a worker's computation; another number gives other rounding."""
+    """Threads of a process's computation; another number gives other rounding."""
+    device: str = "cpu"
+    """cpu, or cuda: one GPU a process."""
     timeout_s: int = run_only(60)
-    """Seconds that a worker waits for the others before it gives up."""
+    """Seconds that a process waits for the others before it gives up."""
 
     def __post_init__(self) -> None:
         for key in ("nproc", "threads", "timeout_s"):
             value = getattr(self, key)
             require(value >= 1, f"launch.{key}={value}: expected at least 1")
+        require_choice("launch.device", self.device, ("cpu", "cuda"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +144,15 @@ class TrainConfig(StageConfig):
     """The network."""
     exchange: ExchangeConfig = field(default_factory=ExchangeConfig)
     """How gradients travel."""
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    """What an owner does to the summed gradient."""
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
     """The steps."""
-    schedule: NewBobConfig = field(default_factory=NewBobConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     """The learning rate."""
+    search: SearchConfig = field(default_factory=SearchConfig)
+    """Trials."""
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    """What an interrupted training goes on from."""
     launch: LaunchConfig = field(default_factory=LaunchConfig)
-    """The workers."""
+    """Where the workers run."""

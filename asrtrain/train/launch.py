@@ -1,8 +1,9 @@
-"""Starting one process a worker with PyTorch's own launcher, the engine of `torchrun`."""
+"""Starting processes with PyTorch's own launcher, the engine of `torchrun`."""
 
 import ctypes
 import logging
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,12 +19,21 @@ from torch.distributed.launcher.api import elastic_launch
 
 from asrtrain.io.errors import UserError
 from asrtrain.io.log import log_to_terminal
-from asrtrain.onebit.transport import LocalTransport, ProcessGroupTransport, Transport
+from asrtrain.onebit.transport import (
+    LocalTransport,
+    PeerLostError,
+    ProcessGroupTransport,
+    Transport,
+)
 from asrtrain.train.config import LaunchConfig
-from asrtrain.train.environment import rank, workers
+from asrtrain.train.environment import processes, rank
 
 log = logging.getLogger(__name__)
 
+
+ROLL_CALL_SECONDS = 3
+"""How long process 0 waits for the others to say that they are alive, once one is missed; they
+wait twice as long, so that its answer, which knows of all, is the first."""
 
 _LAUNCHER_LOGS = (
     "torch.distributed.elastic.agent.server.api",
@@ -36,7 +46,7 @@ _LAUNCHER_LOGS = (
 def launch(config: LaunchConfig, worker: Callable[..., None], *arguments: Any) -> None:
     """Run `worker(*arguments)` in `config.nproc` processes; return when all are done.
 
-    Raises UserError, naming the worker that failed first, after the others were stopped.
+    Raises UserError, naming the process that failed first, after the others were stopped.
     """
     elastic = ElasticConfig(
         min_nodes=1,
@@ -59,25 +69,50 @@ def launch(config: LaunchConfig, worker: Callable[..., None], *arguments: Any) -
         failed, failure = error.get_first_failure()
         if failure.exitcode == -signal.SIGINT:
             raise KeyboardInterrupt from None
-        raise UserError(f"worker {failed} of {config.nproc} failed: {_reason(failure)}") from None
+        raise UserError(f"process {failed} of {config.nproc} failed: {_reason(failure)}") from None
     except SignalException:
         raise KeyboardInterrupt from None
 
 
 @contextmanager
 def process_group(config: LaunchConfig) -> Iterator[Transport]:
-    """The transport among the workers; a single process needs no group.
+    """The transport among the processes; a single one needs no group.
 
     The group is destroyed on success only: after an error the others may still be in a collective,
-    and waiting for them would hang; the process just ends.
+    and waiting for them would hang; the process just ends. Raises UserError, naming them, when
+    others are gone or late.
     """
     torch.set_num_threads(config.threads)
-    if workers() == 1:
+    if processes() == 1:
         yield LocalTransport()
         return
-    dist.init_process_group("gloo", timeout=timedelta(seconds=config.timeout_s))
-    yield ProcessGroupTransport()
+    backend = "cpu:gloo,cuda:nccl" if config.device == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=timedelta(seconds=config.timeout_s))
+    patience = timedelta(seconds=2 * ROLL_CALL_SECONDS)
+    roll_call = dist.new_group(backend="gloo", timeout=patience)
+    try:
+        yield ProcessGroupTransport()
+    except PeerLostError as error:
+        raise UserError(_who_is_missing(roll_call, config.timeout_s)) from error
     dist.destroy_process_group()
+
+
+def _who_is_missing(roll_call: dist.ProcessGroup, timeout_s: int) -> str:
+    """Call the roll, in a group of its own, which no collective can have upset; name the silent."""
+    patience = timedelta(seconds=ROLL_CALL_SECONDS)
+    try:
+        dist.monitored_barrier(roll_call, patience, wait_all_ranks=True)
+    except RuntimeError as error:
+        named = re.search(r"[Rr]anks? ([\d, ]+) failed to pass", str(error))
+        silent = named[1].strip() if named else "0"
+        return (
+            f"process {silent} is gone, or did not answer within launch.timeout_s={timeout_s}; "
+            "start again to go on from the newest checkpoint"
+        )
+    return (
+        f"the processes lost each other for launch.timeout_s={timeout_s}, but all are alive: is "
+        "one of them, or the network, that slow? Start again to go on from the newest checkpoint"
+    )
 
 
 def _started(worker: Callable[..., None], *arguments: Any) -> None:

@@ -1,9 +1,13 @@
-"""One worker's part in training: epochs of steps, evaluation, and going back.
+"""This process's part in training: steps, evaluation, and going back.
 
-Shapes: N frames of this worker's share of a minibatch, S senones.
+Shapes: N frames of a worker's share of a minibatch, S senones. K workers run in W processes; a
+process computes its K / W workers one after the other.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -12,145 +16,257 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from asrtrain.frames.order import FrameOrder, share
+from asrtrain.frames.order import share
 from asrtrain.frames.shards import FrameSet, Indices
 from asrtrain.io.errors import UserError
 from asrtrain.io.progress import progress_bar
 from asrtrain.nnet.dnn import frame_scores
 from asrtrain.nnet.model_file import AcousticModel
-from asrtrain.onebit.exchange import StripedExchange
+from asrtrain.onebit.exchange import Round, StripedExchange
 from asrtrain.onebit.replicas import check_replicas
-from asrtrain.onebit.transport import Transport, sum_over_workers
 from asrtrain.train.config import TrainerConfig
-from asrtrain.train.momentum import MomentumSgd
+from asrtrain.train.optimizer import StripeOptimizer
+from asrtrain.train.totals import Totals, over_workers
 
 EVALUATION_FRAMES = 4096
 """Frames scored at a time: large enough to be fast, small enough for the cache."""
 
-
-@dataclass
-class Totals:
-    """Sums over frames."""
-
-    loss: float = 0.0
-    """Cross entropy in nats."""
-    correct: float = 0.0
-    """Frames whose best-scoring senone is the label."""
-    frames: float = 0.0
-
-    def add(self, scores: Tensor, labels: Tensor, loss: Tensor) -> None:
-        """Count a batch's scores (N, S) against its labels (N,); `loss` is its sum."""
-        self.loss += float(loss)
-        self.correct += float((scores.argmax(dim=1) == labels).sum())
-        self.frames += len(labels)
-
-    def over_workers(self, transport: Transport) -> "Totals":
-        """The sum over all workers; a collective."""
-        return Totals(*sum_over_workers([self.loss, self.correct, self.frames], transport))
-
-    def per_frame(self, prefix: str) -> dict[str, float]:
-        """`PREFIX_loss` in nats a frame and `PREFIX_frame_accuracy` from 0 to 1."""
-        return {
-            f"{prefix}_loss": self.loss / self.frames,
-            f"{prefix}_frame_accuracy": self.correct / self.frames,
-        }
+EVERY_STEPS_NORM = 50
+"""Steps between two measurements of the gradient's norm."""
 
 
 @dataclass
+class TrainerState:
+    """Copies of all that a step changes, by who holds it; tensors and plain types."""
+
+    shared: dict[str, Any]
+    """The same in every process."""
+    workers: list[dict[str, Any]]
+    """Of each worker of this process."""
+    owner: dict[str, Any]
+    """Of the stripes that this process owns."""
+
+
 class Trainer:
-    """Trains `model` in step with the other workers on `transport`."""
+    """Trains `model` in step with the other processes on `exchange`'s transport."""
 
-    config: TrainerConfig
-    model: AcousticModel
-    exchange: StripedExchange
-    optimizer: MomentumSgd
-    transport: Transport
-
-    def __post_init__(self) -> None:
-        self.parameters = list(self.model.network.parameters())
+    def __init__(
+        self,
+        config: TrainerConfig,
+        model: AcousticModel,
+        exchange: StripedExchange,
+        optimizer: StripeOptimizer,
+        double_buffer: bool = False,
+    ) -> None:
+        self.config, self.model = config, model
+        self.exchange, self.optimizer = exchange, optimizer
+        self.double_buffer = double_buffer
+        self.transport = exchange.transport
+        self.parameters = list(model.network.parameters())
+        self.device = self.parameters[0].device
         self.seconds = {"data": 0.0, "compute": 0.0}
         self.steps = 0
+        self.gradient_squares = [0.0 for _ in exchange.local_workers]
+        """Squared norm of each worker's last sub-gradient measured, one every so many steps."""
         self._non_finite_steps = 0
+        self._pending: Round | None = None
+        self._sink: Any = None
+        self.new_totals()
+        for number, parameter in enumerate(self.parameters):
+            parameter.register_post_accumulate_grad_hook(partial(self._arrived, number))
 
-    def train_epoch(self, data: FrameSet, order: FrameOrder, epoch: int) -> Totals:
-        """One pass; the totals, over all workers, are of each frame as it was trained on.
+    def new_totals(self) -> None:
+        """Forget what `totals` has counted."""
+        self.totals = [Totals() for _ in self.exchange.local_workers]
+        """Of each worker of this process: of each frame as it was trained on."""
+
+    def step(self, data: FrameSet, minibatch: Indices) -> None:
+        """Take a step on the frames `minibatch` of all workers.
 
         Raises UserError when gradients stay NaN or infinite.
         """
-        totals = Totals()
-        with progress_bar(f"epoch {epoch}", data.num_frames, "frames") as bar:
-            for minibatch in order.minibatches(epoch, self.config.minibatch):
-                self._step(data, minibatch, totals, epoch)
-                bar.update(len(minibatch))
-        return totals.over_workers(self.transport)
+        middle = (len(minibatch) + 1) // 2
+        parts = (minibatch[:middle], minibatch[middle:]) if self.double_buffer else (minibatch,)
+        for each in parts:
+            self._take(data, each)
+        self.steps += 1
+        if self.config.check_replicas:
+            self.settle()
+            check_replicas(self.parameters, self.transport)
+
+    def drain(self) -> None:
+        """Apply the update that is still under way with double buffering."""
+        if self._pending:
+            pending, self._pending = self._pending, None
+            self._watch(self.exchange.finish(pending).non_finite)
+
+    def settle(self) -> None:
+        """Wait until no exchange is under way, so that another collective may begin."""
+        if self._pending:
+            self._pending.wait()
 
     def evaluate(self, data: FrameSet, description: str) -> Totals:
         """Loss and accuracy on all of `data`, which the workers share; a collective."""
-        totals = Totals()
-        own = share(np.arange(data.num_frames), self.transport.rank, self.transport.workers)
-        with progress_bar(description, len(own), "frames") as bar:
-            for begin in range(0, len(own), EVALUATION_FRAMES):
-                inputs, labels = self._batch(data, own[begin : begin + EVALUATION_FRAMES])
-                scores = frame_scores(self.model.network, inputs)
-                totals.add(scores, labels, -scores.gather(1, labels[:, None]).double().sum())
-                bar.update(len(labels))
-        return totals.over_workers(self.transport)
+        self.settle()
+        totals, workers = [], self.exchange.workers
+        shares = [
+            share(np.arange(data.num_frames), worker, workers)
+            for worker in self.exchange.local_workers
+        ]
+        with progress_bar(description, sum(map(len, shares)), "frames") as bar:
+            for own in shares:
+                totals.append(Totals())
+                for begin in range(0, len(own), EVALUATION_FRAMES):
+                    inputs, labels = self._batch(data, own[begin : begin + EVALUATION_FRAMES])
+                    scores = frame_scores(self.model.network, inputs)
+                    loss = -scores.gather(1, labels[:, None]).double().sum()
+                    totals[-1].add(scores, labels, loss)
+                    bar.update(len(labels))
+        return over_workers(totals, self.transport)
 
-    def state(self) -> dict[str, Any]:
-        """Copies of all that a step changes: parameters, optimizer, residuals."""
-        return {
-            "parameters": [each.detach().clone() for each in self.parameters],
-            "optimizer": self.optimizer.state(),
-            "exchange": self.exchange.state(),
-        }
+    def state(self) -> TrainerState:
+        """Copies of all that a step changes: parameters, optimizer, residuals, pending update."""
+        pending = self._pending.encoded() if self._pending else None
+        residuals = self.exchange.residuals
+        return TrainerState(
+            shared={
+                "parameters": [each.detach().clone() for each in self.parameters],
+                "pending": pending,
+                "steps": self.steps,
+                "non_finite_steps": self._non_finite_steps,
+            },
+            workers=[
+                {
+                    "gradient_squares": self.gradient_squares[worker],
+                    "residuals": [each.clone() for each in residuals[worker]],
+                    "adagrad": self.optimizer.worker_state(worker),
+                }
+                for worker in range(len(residuals))
+            ],
+            owner={
+                "update_residuals": [each.clone() for each in self.exchange.update_residuals],
+                "optimizer": self.optimizer.owner_state(),
+            },
+        )
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: TrainerState) -> None:
         """Go back to what `state` returned."""
-        with torch.no_grad():
-            for own, saved in zip(self.parameters, state["parameters"], strict=True):
-                own.copy_(saved)
-        self.optimizer.load_state(state["optimizer"])
-        self.exchange.load_state(state["exchange"])
+        self.settle()
+        shared = state.shared
+        self.steps, self._non_finite_steps = shared["steps"], shared["non_finite_steps"]
+        pending = shared["pending"]
+        self._pending = self.exchange.restored(pending) if pending else None
+        _copy_all(self.parameters, shared["parameters"])
+        for worker, saved in enumerate(state.workers):
+            self.gradient_squares[worker] = saved["gradient_squares"]
+            _copy_residuals(self.exchange.residuals[worker], saved["residuals"])
+            self.optimizer.load_worker_state(worker, saved["adagrad"])
+        _copy_residuals(self.exchange.update_residuals, state.owner["update_residuals"])
+        self.optimizer.load_owner_state(state.owner["optimizer"])
 
     def time_spent(self) -> dict[str, float]:
-        """Seconds so far of this worker by what they went into."""
+        """Seconds so far of this process by what they went into."""
         return {
             key: round(value, 3) for key, value in (self.seconds | self.exchange.seconds).items()
         }
 
-    def _step(self, data: FrameSet, minibatch: Indices, totals: Totals, epoch: int) -> None:
+    def _take(self, data: FrameSet, frames: Indices) -> None:
+        """One exchange: of a minibatch, or of half a one, which is then applied after the next."""
+        shares = [
+            share(frames, worker, self.exchange.workers) for worker in self.exchange.local_workers
+        ]
+        counts = [len(own) for own in shares]
+        step = self.exchange.start(self.optimizer.update, counts)
+        held: list[tuple[int, int, Tensor]] = []
+        add = step.add if not self.double_buffer else lambda *each: held.append(each)
+        for worker, own in enumerate(shares):
+            self._compute(data, worker, own, add)
+        if self.double_buffer:
+            self.drain()
+            for each in held:
+                step.add(*each)
+            self._pending = step
+        else:
+            self._watch(self.exchange.finish(step).non_finite)
+
+    def _compute(self, data: FrameSet, worker: int, own: Indices, add: Any) -> None:
+        """Hand each of a worker's gradients, of the loss summed over its frames, to `add`."""
         begin = perf_counter()
-        own = share(minibatch, self.transport.rank, self.transport.workers)
+
+        measured = self.steps % EVERY_STEPS_NORM == 0 and len(own)
+        if measured:
+            self.gradient_squares[worker] = 0.0
+
+        def sink(number: int, gradient: Tensor) -> None:
+            if measured:
+                self.gradient_squares[worker] += float(gradient.square().sum())
+            prepared = self.optimizer.prepared(worker, number, gradient, len(own))
+            add(worker, number, prepared)
+
+        if not len(own):
+            for number in reversed(range(len(self.parameters))):
+                sink(number, torch.zeros_like(self.parameters[number]))
+            return
         inputs, labels = self._batch(data, own)
         read = perf_counter()
-        gradients = self._gradients(inputs, labels, totals)
         self.seconds["data"] += read - begin
-        self.seconds["compute"] += perf_counter() - read
-        report = self.exchange.step(gradients, len(own), self.optimizer.update)
-        self.steps += 1
-        self._watch(report.non_finite, epoch)
-        if self.config.check_replicas:
-            check_replicas(self.parameters, self.transport)
+        self._sink = sink
+        with self._not_counting_exchange():
+            scores, loss = self._loss(inputs, labels)
+            self.totals[worker].add(scores, labels, loss.detach())
+            loss.backward()
 
-    def _gradients(self, inputs: Tensor, labels: Tensor, totals: Totals) -> tuple[Tensor, ...]:
-        """Of the loss summed over frames; zeros when this worker has no frames."""
-        if not len(labels):
-            return tuple(torch.zeros_like(each) for each in self.parameters)
-        scores = self.model.network(inputs)
-        loss = cross_entropy(scores, labels, reduction="sum")
-        totals.add(scores.detach(), labels, loss.detach())
-        return torch.autograd.grad(loss, self.parameters)
+    def _loss(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores (N, S) and the cross entropy summed over the frames."""
+        lower = self.config.precision == "bfloat16"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=lower):
+            scores = self.model.network(inputs)
+        scores = scores.float()
+        return scores.detach(), cross_entropy(scores, labels, reduction="sum")
+
+    def _arrived(self, number: int, parameter: Tensor) -> None:
+        """Called by autograd as soon as the gradient of parameter `number` is there."""
+        gradient, parameter.grad = parameter.grad, None
+        self._sink(number, gradient)
+
+    @contextmanager
+    def _not_counting_exchange(self) -> Iterator[None]:
+        """Count the time as computation, but for what the exchange did in this thread meanwhile."""
+        begin, before = perf_counter(), self._exchange_seconds()
+        yield
+        within = self._exchange_seconds() - before
+        self.seconds["compute"] += perf_counter() - begin - within
+
+    def _exchange_seconds(self) -> float:
+        """That the exchange has spent in this thread."""
+        if self.exchange.overlaps:
+            return 0.0
+        return sum(self.exchange.seconds[key] for key in ("quantize", "exchange", "update"))
 
     def _batch(self, data: FrameSet, indices: Indices) -> tuple[Tensor, Tensor]:
         config = self.model.config
         features, labels = data.batch(indices, config.left_context, config.right_context)
-        return torch.from_numpy(features), torch.from_numpy(labels).long()
+        return (
+            torch.from_numpy(features).to(self.device),
+            torch.from_numpy(labels).long().to(self.device),
+        )
 
-    def _watch(self, non_finite: int, epoch: int) -> None:
+    def _watch(self, non_finite: int) -> None:
         self._non_finite_steps = self._non_finite_steps + 1 if non_finite else 0
         if self._non_finite_steps > self.config.max_non_finite_steps:
             raise UserError(
                 f"gradients were NaN or infinite for {self._non_finite_steps} steps in a row, up "
-                f"to step {self.steps} in epoch {epoch}; lower schedule.learning_rate, or check "
-                "the features for NaN"
+                f"to step {self.steps}; lower schedule.learning_rate, or check the features for NaN"
             )
+
+
+def _copy_all(own: list[Tensor], saved: list[Tensor]) -> None:
+    with torch.no_grad():
+        for to, each in zip(own, saved, strict=True):
+            to.copy_(each)
+
+
+def _copy_residuals(own: list[Tensor], saved: list[Tensor]) -> None:
+    """What is owed; nothing, if `saved` is of the float32 exchange of a warm start that is over."""
+    for to, each in zip(own, saved, strict=True):
+        to.copy_(each) if each.shape == to.shape else to.zero_()

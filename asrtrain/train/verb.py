@@ -1,36 +1,54 @@
-"""The verb `train`: labelled frames to a network, on one worker or several."""
+"""The verb `train`: labelled frames to a network, by one worker or several."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from asrtrain.frames.shards import FrameSet
 from asrtrain.io.errors import UserError
+from asrtrain.io.settings import require
 from asrtrain.io.stage import describe, is_complete, stage
 from asrtrain.train.config import TrainConfig
-from asrtrain.train.environment import rank, under_torchrun, workers
+from asrtrain.train.environment import processes, rank, under_torchrun
 
 
 def train(config: TrainConfig) -> None:
     """Train a DNN senone classifier by synchronous data-parallel SGD.
 
-    launch.nproc=2 starts two workers on this machine; `torchrun ... -m asrtrain.train key=value`
-    starts them wherever torchrun does. exchange=onebit sends one bit a value with error feedback,
-    where exchange=float32 sends all 32; nothing else differs. Same seed, same number of workers:
-    same bits.
+    exchange.workers=K cuts every minibatch into K sub-gradients, which travel as exchange= says:
+    exchange=float32 sends all 32 bits a value, exchange=onebit one bit with error feedback. Where
+    the K workers run does not matter: launch.nproc=2 starts two processes on this machine;
+    `torchrun ... -m asrtrain.train key=value` starts them wherever torchrun does. Same seed, same
+    K: same bits.
 
-    After an epoch that does not lower the held-out loss the model goes back to the epoch before;
-    the last accepted model is kept, as final.pt with its senone priors. summary.json holds the
-    figures, metrics.jsonl those of every epoch.
+    With schedule.kind=newbob, after an epoch that does not lower the held-out loss the model goes
+    back to the epoch before. The last accepted model is kept, as final.pt with its senone priors;
+    summary.json holds the figures, metrics.jsonl and tensorboard/ those of every epoch.
+
+    A training that was stopped goes on from its newest checkpoint when the same command is given
+    again, on any number of processes that divides K, and ends with the same bits.
     """
-    if under_torchrun():
-        config = replace(config, launch=replace(config.launch, nproc=workers()))
+    config = _resolved(config)
     if rank() == 0:
         _train_stage(config)
     elif not is_complete(config, describe("train", ("frames", "dev"), config)):
         _run_worker(config, None)
 
 
-@stage("train", inputs=("frames", "dev"))
+def _resolved(config: TrainConfig) -> TrainConfig:
+    """With the number of workers and processes that there are."""
+    if under_torchrun():
+        config = replace(config, launch=replace(config.launch, nproc=processes()))
+    nproc = config.launch.nproc
+    workers = config.exchange.workers or nproc
+    require(
+        workers % nproc == 0,
+        f"exchange.workers={workers} and launch.nproc={nproc} cannot work together: the workers "
+        "are spread evenly over the processes",
+    )
+    return replace(config, exchange=replace(config.exchange, workers=workers))
+
+
+@stage("train", inputs=("frames", "dev"), resumable=True, may_differ=("exchange.workers",))
 def _train_stage(config: TrainConfig, out: Path) -> None:
     _check_sets(config)
     if config.launch.nproc > 1 and not under_torchrun():

@@ -1,4 +1,4 @@
-"""Every frame comes once an epoch, in an order that only seed and epoch decide."""
+"""Every frame comes once a pass, in an order that only the seed decides."""
 
 import numpy as np
 from hypothesis import given
@@ -10,39 +10,39 @@ shards = st.lists(st.integers(0, 40), min_size=1, max_size=6).filter(sum)
 
 
 @given(shards, st.integers(1, 50), st.integers(1, 3), st.integers(0, 5))
-def test_minibatches_cover_the_set_once(
-    shard_frames: list[int], size: int, window: int, epoch: int
+def test_minibatches_of_a_pass_cover_the_set_once(
+    shard_frames: list[int], size: int, window: int, number: int
 ) -> None:
-    order = FrameOrder(shard_frames, seed=1, window_shards=window)
-    batches = list(order.minibatches(epoch, size))
+    order, frames = FrameOrder(shard_frames, seed=1, window_shards=window), sum(shard_frames)
+    batches = list(order.minibatches(number * frames, (number + 1) * frames, size))
     assert [len(batch) for batch in batches[:-1]] == [size] * (len(batches) - 1)
     assert 1 <= len(batches[-1]) <= size
-    assert len(batches) == order.steps(size)
-    assert sorted(np.concatenate(batches)) == list(range(sum(shard_frames)))
+    assert sorted(np.concatenate(batches)) == list(range(frames))
 
 
-@given(shards, st.integers(1, 50))
-def test_the_order_does_not_depend_on_the_minibatch_size(
-    shard_frames: list[int], size: int
+@given(shards, st.integers(1, 50), st.integers(0, 200), st.integers(1, 200))
+def test_any_part_in_any_size_is_a_part_of_the_one_stream(
+    shard_frames: list[int], size: int, begin: int, length: int
 ) -> None:
     order = FrameOrder(shard_frames, seed=3, window_shards=2)
-    whole = np.concatenate(list(order.minibatches(1, 10**6)))
-    np.testing.assert_array_equal(np.concatenate(list(order.minibatches(1, size))), whole)
+    (stream,) = order.minibatches(0, begin + length, 10**6)
+    part = np.concatenate(list(order.minibatches(begin, begin + length, size)))
+    np.testing.assert_array_equal(part, stream[begin:])
 
 
-def test_seed_and_epoch_change_the_order() -> None:
+def test_seed_and_pass_change_the_order() -> None:
     orders = [
-        tuple(next(FrameOrder([100], seed).minibatches(epoch, 100)))
-        for seed, epoch in ((1, 1), (1, 2), (2, 1))
+        tuple(next(FrameOrder([100], seed).minibatches(begin, begin + 100, 100)))
+        for seed, begin in ((1, 0), (1, 100), (2, 0))
     ]
     assert len(set(orders)) == 3
-    assert orders[0] == tuple(next(FrameOrder([100], 1).minibatches(1, 100)))
+    assert orders[0] == tuple(next(FrameOrder([100], 1).minibatches(0, 100, 100)))
 
 
 def test_a_window_holds_whole_shards() -> None:
     """Frames of one window of shards come before those of the next."""
     order = FrameOrder([10, 10, 10, 10], seed=1, window_shards=2)
-    (stream,) = order.minibatches(1, 40)
+    (stream,) = order.minibatches(0, 40, 40)
     assert len({frame // 10 for frame in stream[:20]}) == 2
 
 

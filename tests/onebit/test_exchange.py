@@ -4,14 +4,25 @@ import pytest
 import torch
 from torch import Tensor
 
-from asrtrain.onebit.codec import Codec, Float32Codec, OneBitCodec
+from asrtrain.onebit.codec import BFloat16Codec, Codec, Float32Codec, QuantizingCodec
 from asrtrain.onebit.exchange import StripedExchange
 from asrtrain.onebit.quantize import dequantize, quantize
 from asrtrain.onebit.transport import LocalTransport
 from tests.onebit.threads import ThreadTransport, run_workers
 
 SHAPES = [(7, 33), (7,), (3, 7), (3,)]
-both_codecs = pytest.mark.parametrize("codec", [Float32Codec(), OneBitCodec()])
+all_codecs = pytest.mark.parametrize(
+    "codec",
+    [
+        Float32Codec(),
+        BFloat16Codec(),
+        QuantizingCodec(),
+        QuantizingCodec(bits=4),
+        QuantizingCodec(tie="input"),
+        QuantizingCodec(error_feedback=False),
+    ],
+    ids=["float32", "bfloat16", "1 bit", "4 bits", "by input", "no feedback"],
+)
 
 
 def tensors(seed: int) -> list[Tensor]:
@@ -19,24 +30,64 @@ def tensors(seed: int) -> list[Tensor]:
     return [torch.randn(shape, generator=generator) for shape in SHAPES]
 
 
-def descend(sums: list[Tensor], frames: int) -> list[Tensor]:
-    return [each * -0.1 for each in sums]
+def descend(number: int, total: Tensor, frames: int) -> Tensor:
+    return total * -0.1
 
 
-def steps(codec: Codec, workers: int, count: int) -> list[list[Tensor]]:
-    """Each worker's parameters after `count` steps on gradients that depend on rank and step."""
+def steps(
+    codec: Codec, workers: int, count: int, processes: int = 0, **settings
+) -> list[list[Tensor]]:
+    """Each process's parameters after `count` steps on gradients that depend on worker and step."""
 
     def work(transport: ThreadTransport) -> list[Tensor]:
         parameters = tensors(seed=99)
-        exchange = StripedExchange(parameters, codec, transport)
+        exchange = StripedExchange(parameters, codec, transport, workers, **settings)
+        own = exchange.local_workers
         for step in range(count):
-            exchange.step(tensors(seed=100 * step + transport.rank), 4, descend)
+            gradients = [tensors(seed=100 * step + worker) for worker in own]
+            exchange.step(gradients, [4] * len(own), descend)
         return parameters
 
-    return run_workers(workers, work)
+    return run_workers(processes or workers, work)
 
 
-@both_codecs
+@all_codecs
+@pytest.mark.parametrize("processes", [1, 2, 3, 4, 6])
+def test_the_result_depends_on_workers_not_on_processes(codec: Codec, processes: int) -> None:
+    wanted = steps(codec, 12, 3, processes=12)[0]
+    for got in steps(codec, 12, 3, processes=processes):
+        assert all(torch.equal(a, b) for a, b in zip(got, wanted, strict=True))
+
+
+@all_codecs
+@pytest.mark.parametrize("bucket_bytes", [1, 100])
+def test_buckets_and_overlap_change_nothing(codec: Codec, bucket_bytes: int) -> None:
+    wanted = steps(codec, 4, 3)[0]
+    for overlap in (False, True):
+        settings = {"bucket_bytes": bucket_bytes, "overlap": overlap}
+        for got in steps(codec, 4, 3, processes=2, **settings):
+            assert all(torch.equal(a, b) for a, b in zip(got, wanted, strict=True))
+
+
+def test_gradients_may_come_in_any_order() -> None:
+    wanted, parameters = steps(QuantizingCodec(), 1, 1)[0], tensors(seed=99)
+    exchange = StripedExchange(parameters, QuantizingCodec(), LocalTransport(), bucket_bytes=1)
+    step = exchange.start(descend, [4])
+    for number in (1, 3, 0, 2):
+        step.add(0, number, tensors(seed=0)[number])
+    exchange.finish(step)
+    assert all(torch.equal(a, b) for a, b in zip(parameters, wanted, strict=True))
+
+
+def test_workers_that_cannot_be_spread_evenly_are_refused() -> None:
+    def work(transport: ThreadTransport) -> None:
+        with pytest.raises(ValueError, match=r"5 workers .* over 2 processes"):
+            StripedExchange(tensors(seed=99), Float32Codec(), transport, workers=5)
+
+    run_workers(2, work)
+
+
+@all_codecs
 @pytest.mark.parametrize("workers", [1, 2, 3, 5, 8])
 def test_replicas_are_bit_identical_after_every_step(codec: Codec, workers: int) -> None:
     for count in (1, 2, 5):
@@ -72,7 +123,7 @@ def test_onebit_is_quantize_sum_quantize_written_out(workers: int) -> None:
                 gradient = tensors(seed=100 * step + rank)[number].view_as(parameter)
                 total += dequantize(quantize(gradient, residuals[rank][number]))
             parameter += dequantize(quantize(total * -0.1, update_residuals[number]))
-    got = steps(OneBitCodec(), workers, 4)[0]
+    got = steps(QuantizingCodec(), workers, 4)[0]
     for a, b in zip(got, wanted, strict=True):
         torch.testing.assert_close(a.view_as(b), b, rtol=1e-5, atol=1e-6)
 
@@ -85,34 +136,34 @@ def test_over_time_onebit_applies_what_float32_applies() -> None:
             parameters = [torch.zeros(shape) for shape in SHAPES]
             exchange = StripedExchange(parameters, codec, transport)
             for _ in range(500):
-                exchange.step(tensors(seed=transport.rank), 4, descend)
+                exchange.step([tensors(seed=transport.rank)], [4], descend)
             return [each / 500 for each in parameters]
 
         return run_workers(2, one)[0]
 
-    for a, b in zip(work(OneBitCodec()), work(Float32Codec()), strict=True):
+    for a, b in zip(work(QuantizingCodec()), work(Float32Codec()), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=0.01)
 
 
-@both_codecs
+@all_codecs
 def test_a_worker_without_frames_takes_part(codec: Codec) -> None:
     def work(transport: ThreadTransport) -> tuple[int, list[Tensor]]:
         parameters = tensors(seed=99)
         exchange = StripedExchange(parameters, codec, transport)
         own = tensors(seed=1) if transport.rank == 0 else [torch.zeros(each) for each in SHAPES]
-        report = exchange.step(own, 4 if transport.rank == 0 else 0, descend)
+        report = exchange.step([own], [4 if transport.rank == 0 else 0], descend)
         return report.frames, parameters
 
     (frames, first), (_, second) = run_workers(2, work)
     assert frames == 4
     alone = tensors(seed=99)
-    StripedExchange(alone, codec, LocalTransport()).step(tensors(seed=1), 4, descend)
+    StripedExchange(alone, codec, LocalTransport()).step([tensors(seed=1)], [4], descend)
     for a, b, c in zip(first, second, alone, strict=True):
         assert torch.equal(a, b)
         torch.testing.assert_close(a, c)
 
 
-@both_codecs
+@all_codecs
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_gradient_that_is_not_finite_is_left_out_and_reported(codec: Codec, bad: float) -> None:
     def work(transport: ThreadTransport) -> tuple[list[Tensor], float]:
@@ -121,39 +172,48 @@ def test_a_gradient_that_is_not_finite_is_left_out_and_reported(codec: Codec, ba
         own = tensors(seed=transport.rank)
         if transport.rank == 1:
             own[2][0, 3] = bad
-        report = exchange.step(own, 4, descend)
+        report = exchange.step([own], [4], descend)
         assert (report.frames, report.non_finite) == (4, 1)
-        return parameters, exchange.residual_norm()
+        return parameters, exchange.residual_norm(0)
 
     (first, _), (second, clean) = run_workers(2, work)
     assert clean == 0.0
     alone = tensors(seed=99)
-    StripedExchange(alone, codec, LocalTransport()).step(tensors(seed=0), 4, descend)
+    StripedExchange(alone, codec, LocalTransport()).step([tensors(seed=0)], [4], descend)
     for a, b, c in zip(first, second, alone, strict=True):
         assert torch.equal(a, b)
         torch.testing.assert_close(a, c)
 
 
-def test_state_undoes_steps_exactly() -> None:
+def test_an_update_that_is_not_finite_is_left_out_and_reported() -> None:
     parameters = tensors(seed=99)
-    exchange = StripedExchange(parameters, OneBitCodec(), LocalTransport())
-    exchange.step(tensors(seed=1), 4, descend)
-    state, before = exchange.state(), [each.clone() for each in parameters]
-    exchange.step(tensors(seed=2), 4, descend)
-    after = [each.clone() for each in parameters]
-    exchange.load_state(state)
-    for own, saved in zip(parameters, before, strict=True):
-        own.copy_(saved)
-    exchange.step(tensors(seed=2), 4, descend)
-    assert all(torch.equal(a, b) for a, b in zip(parameters, after, strict=True))
+    exchange = StripedExchange(parameters, QuantizingCodec(), LocalTransport())
+    report = exchange.step([tensors(seed=1)], [4], lambda number, total, frames: total * 1e39)
+    assert report.non_finite == len(SHAPES)
+    assert all(torch.equal(a, b) for a, b in zip(parameters, tensors(seed=99), strict=True))
 
 
-@both_codecs
+def test_another_codec_begins_with_nothing_owed() -> None:
+    parameters = tensors(seed=99)
+    exchange = StripedExchange(parameters, Float32Codec(), LocalTransport())
+    exchange.step([tensors(seed=1)], [4], descend)
+    exchange.use(QuantizingCodec())
+    assert exchange.residual_norm(0) == 0
+    fresh = [each.clone() for each in parameters]
+    exchange.step([tensors(seed=2)], [4], descend)
+    StripedExchange(fresh, QuantizingCodec(), LocalTransport()).step(
+        [tensors(seed=2)], [4], descend
+    )
+    assert all(torch.equal(a, b) for a, b in zip(parameters, fresh, strict=True))
+    assert exchange.residual_norm(0) > 0
+
+
+@all_codecs
 @pytest.mark.parametrize("workers", [2, 3, 8])
 def test_wire_bytes_are_what_the_transports_count(codec: Codec, workers: int) -> None:
     def work(transport: ThreadTransport) -> tuple[int, int]:
         exchange = StripedExchange(tensors(seed=99), codec, transport)
-        exchange.step(tensors(seed=transport.rank), 4, descend)
+        exchange.step([tensors(seed=transport.rank)], [4], descend)
         return transport.bytes_sent, exchange.wire_bytes()
 
     results = run_workers(workers, work)
@@ -168,10 +228,10 @@ def test_wire_bytes_by_hand() -> None:
 
     def work(transport: ThreadTransport) -> tuple[int, int]:
         parameters = [torch.zeros(7, 33)]
-        headers = 2 * 4
+        headers = 2 * 2 * 4
         return tuple(
             StripedExchange(parameters, codec, transport).wire_bytes() - headers
-            for codec in (Float32Codec(), OneBitCodec())
+            for codec in (Float32Codec(), QuantizingCodec())
         )
 
     assert run_workers(2, work)[0] == (2 * 7 * 132, 2 * 7 * 16)

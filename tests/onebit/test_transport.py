@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-from asrtrain.onebit.codec import OneBitCodec
+from asrtrain.onebit.codec import QuantizingCodec
 from asrtrain.onebit.exchange import StripedExchange
 from asrtrain.onebit.replicas import ReplicasDifferError, check_replicas, digest
 from asrtrain.onebit.transport import LocalTransport, ProcessGroupTransport, sum_over_workers
@@ -27,12 +27,12 @@ def worker(rank: int, workers: int, port: int, out: Path) -> None:
     dist.init_process_group("gloo", rank=rank, world_size=workers)
     transport = ProcessGroupTransport()
     parameters = tensors(seed=99)
-    exchange = StripedExchange(parameters, OneBitCodec(), transport)
+    exchange = StripedExchange(parameters, QuantizingCodec(), transport)
     for step in range(5):
-        exchange.step(tensors(seed=100 * step + rank), 4, descend)
+        exchange.step([tensors(seed=100 * step + rank)], [4], descend)
         check_replicas(parameters, transport)
     assert transport.bytes_sent > 0
-    assert sum_over_workers([rank + 0.5], transport) == [sum(range(workers)) + 0.5 * workers]
+    assert sum_over_workers([[rank + 0.5], [1]], transport) == [sum(range(workers)) + 1.5 * workers]
     torch.save(parameters, out / f"{rank}.pt")
     parameters[0][0, 0] += 1e-7 * rank
     with pytest.raises(ReplicasDifferError, match=r"\[2\]"):
@@ -43,7 +43,7 @@ def worker(rank: int, workers: int, port: int, out: Path) -> None:
 @pytest.mark.slow
 def test_gloo_processes_give_the_same_bits_as_threads(tmp_path: Path) -> None:
     mp.spawn(worker, (3, free_port(), tmp_path), nprocs=3)
-    wanted = steps(OneBitCodec(), 3, 5)[0]
+    wanted = steps(QuantizingCodec(), 3, 5)[0]
     for rank in range(3):
         got = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
         assert all(torch.equal(a, b) for a, b in zip(got, wanted, strict=True))
@@ -59,4 +59,4 @@ def test_digest_is_of_the_bytes_in_order() -> None:
 def test_local_transport_returns_the_message() -> None:
     message = torch.arange(3, dtype=torch.int32)
     assert LocalTransport().exchange([message], [3])[0] is message
-    assert sum_over_workers([1.5, 2.0], LocalTransport()) == [1.5, 2.0]
+    assert sum_over_workers([[1.5, 2.0], [1.0, 0.5]], LocalTransport()) == [2.5, 2.5]

@@ -1,4 +1,4 @@
-"""Workers as threads of the test, so that the exchange is tested without processes."""
+"""Processes as threads of the test, so that the exchange is tested without processes."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ class ThreadTransport:
     """One of several transports that share a table of messages."""
 
     def __init__(self, rank: int, table: list, barrier: Barrier) -> None:
-        self.rank, self.workers, self.bytes_sent = rank, len(table), 0
+        self.rank, self.size, self.bytes_sent = rank, len(table), 0
         self._table, self._barrier = table, barrier
 
     def exchange(self, messages: Sequence[Tensor], lengths: Sequence[int]) -> list[Tensor]:

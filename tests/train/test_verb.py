@@ -22,7 +22,8 @@ from asrtrain.nnet.model_file import load_model, log_priors_from_counts, new_mod
 from asrtrain.onebit.config import ExchangeConfig
 from asrtrain.onebit.replicas import digest
 from asrtrain.train.config import LaunchConfig, TrainConfig, TrainerConfig
-from asrtrain.train.newbob import NewBobConfig
+from asrtrain.train.optimizer_config import OptimizerConfig
+from asrtrain.train.schedule import ScheduleConfig
 from asrtrain.train.verb import train
 from tests.train.sets import SENONES, make_set
 
@@ -34,8 +35,9 @@ def config(tmp_path: Path) -> TrainConfig:
         dev=str(make_set(tmp_path / "dev", [33, 20], seed=2)),
         out=str(tmp_path / "dnn"),
         model=DnnConfig(hidden=[16], left_context=1, right_context=1),
-        trainer=TrainerConfig(minibatch=16, momentum_frames=50.0),
-        schedule=NewBobConfig(learning_rate=0.02, max_epochs=3),
+        trainer=TrainerConfig(minibatch=16),
+        optimizer=OptimizerConfig(momentum=50.0),
+        schedule=ScheduleConfig(learning_rate=0.02, max_epochs=3),
     )
 
 
@@ -43,7 +45,7 @@ def summary(config: TrainConfig) -> dict:
     return json.loads((Path(config.out) / "summary.json").read_text())
 
 
-def epochs(config: TrainConfig) -> list[dict]:
+def epochs_of(config: TrainConfig) -> list[dict]:
     return [json.loads(line) for line in (Path(config.out) / "metrics.jsonl").open()]
 
 
@@ -56,11 +58,11 @@ def plain_torch_training(config: TrainConfig) -> list[torch.Tensor]:
     data = FrameSet(Path(config.frames))
     priors = log_priors_from_counts(torch.from_numpy(data.pdf_counts))
     network = new_model(config.model, data.dim, priors, config.trainer.seed).network
-    keep = np.exp(-config.trainer.minibatch / config.trainer.momentum_frames)
+    keep = np.exp(-config.trainer.minibatch / config.optimizer.momentum)
     rate = config.schedule.learning_rate * (1 - keep)
     optimizer = torch.optim.SGD(network.parameters(), lr=rate, momentum=keep)
     order = FrameOrder(data.shard_frames, config.trainer.seed)
-    for minibatch in order.minibatches(1, config.trainer.minibatch):
+    for minibatch in order.minibatches(0, data.num_frames, config.trainer.minibatch):
         features, labels = data.batch(minibatch, 1, 1)
         optimizer.zero_grad()
         scores = network(torch.from_numpy(features))
@@ -82,7 +84,7 @@ def test_one_float32_worker_is_torchs_own_sgd(config: TrainConfig, tmp_path: Pat
 def test_it_learns_and_writes_what_it_says(config: TrainConfig, method: str) -> None:
     config = replace(config, exchange=ExchangeConfig(method=method))
     train(config)
-    figures, lines = summary(config), epochs(config)
+    figures, lines = summary(config), epochs_of(config)
     assert figures["dev_frame_accuracy"] > 0.6 > 2 / SENONES
     assert (figures["exchange"], figures["workers"]) == (method, 1)
     assert figures["wire_bytes_per_step"] == 0
@@ -104,9 +106,9 @@ def test_same_seed_same_bits_another_seed_others(config: TrainConfig, tmp_path: 
 
 def test_a_rejected_epoch_leaves_no_trace(config: TrainConfig, tmp_path: Path) -> None:
     """A rate that makes the loss rise is rejected; what is kept is the start: equal posteriors."""
-    wild = replace(config, schedule=NewBobConfig(learning_rate=50.0, max_epochs=1))
+    wild = replace(config, schedule=ScheduleConfig(learning_rate=50.0, max_epochs=1))
     train(wild)
-    assert [line["accepted"] for line in epochs(wild)] == [False]
+    assert [line["accepted"] for line in epochs_of(wild)] == [False]
     assert summary(wild)["dev_loss"] == pytest.approx(np.log(SENONES), rel=1e-6)
 
 
@@ -164,7 +166,7 @@ def test_more_workers_than_frames_at_an_epochs_end(config: TrainConfig, tmp_path
     few = str(make_set(tmp_path / "few", [33], seed=1))  # the last minibatch is one frame
     run = replace(two_workers(config, "onebit"), frames=few)
     train(run)
-    assert epochs(run)[0]["frames"] == 33
+    assert epochs_of(run)[0]["frames"] == 33
 
 
 def command(config: TrainConfig, *more: str) -> list[str]:
@@ -205,19 +207,20 @@ def has_ended(process: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["interrupt", "kill"])
-def test_ended_in_the_middle_it_leaves_nothing_and_no_orphans(
-    config: TrainConfig, ending: str
+def test_ended_in_the_middle_it_leaves_no_orphans_and_goes_on(
+    config: TrainConfig, tmp_path: Path, ending: str
 ) -> None:
-    endless = command(config, "schedule.max_epochs=100000", "schedule.min_epochs=100000")
+    """Stopped after an epoch and started again, it ends with the bits of a run left alone."""
+    epochs = ("schedule.max_epochs=30", "schedule.min_epochs=30", "exchange=onebit")
     process = subprocess.Popen(
-        endless,
+        command(config, *epochs),
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
         cwd=Path(config.out).parent,
     )
-    partial = Path(config.out).parent / ".dnn.partial" / "metrics.jsonl"
-    wait_for(lambda: partial.exists() and partial.read_text())
+    partial = Path(config.out).parent / ".dnn.partial"
+    wait_for(lambda: list(partial.glob("checkpoints/step-*")))
     started = training_workers(process.pid)
     assert len(started) == 2
     if ending == "interrupt":
@@ -226,32 +229,51 @@ def test_ended_in_the_middle_it_leaves_nothing_and_no_orphans(
         assert process.returncode == 130
         assert "Traceback" not in errors
         assert errors.splitlines()[-1] == "asrtrain: train: interrupted"
-        assert not partial.parent.exists()
     else:
-        process.kill()
-        process.communicate(timeout=60)
+        os.kill(started[-1], signal.SIGKILL)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert errors.splitlines()[-1].startswith("asrtrain: error: train: process ")
     wait_for(lambda: all(has_ended(each) for each in started))
     assert not Path(config.out).exists()
-    again = subprocess.run(
-        command(config, "schedule.max_epochs=1"), capture_output=True, text=True, check=False
-    )
+    again = subprocess.run(command(config, *epochs), capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
-    assert (Path(config.out) / "final.pt").exists()
+    assert "going on from step" in again.stderr
+    assert not (Path(config.out) / "checkpoints").exists()
+    left_alone = replace(config, out=str(tmp_path / "alone"))
+    subprocess.run(command(left_alone, *epochs), check=True)
+    assert summary(config)["sha256"] == summary(left_alone)["sha256"]
+    assert [each["epoch"] for each in epochs_of(config)] == list(range(1, 31))
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_is_named_and_stops_the_others(config: TrainConfig) -> None:
+def test_a_launcher_that_is_killed_takes_its_workers_with_it(config: TrainConfig) -> None:
     endless = command(config, "schedule.max_epochs=100000", "schedule.min_epochs=100000")
     process = subprocess.Popen(endless, stderr=subprocess.PIPE, text=True)
-    partial = Path(config.out).parent / ".dnn.partial" / "metrics.jsonl"
-    wait_for(lambda: partial.exists() and partial.read_text())
+    partial = Path(config.out).parent / ".dnn.partial"
+    wait_for(lambda: list(partial.glob("checkpoints/step-*")))
     started = training_workers(process.pid)
-    os.kill(started[-1], signal.SIGKILL)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert errors.splitlines()[-1].startswith("asrtrain: error: train: worker ")
+    process.kill()
+    process.communicate(timeout=60)
     wait_for(lambda: all(has_ended(each) for each in started))
-    assert not Path(config.out).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [0, 2])
+def test_a_late_process_is_named_and_stops_the_others(config: TrainConfig, late: int) -> None:
+    endless = command(config, "schedule.max_epochs=100000", "schedule.min_epochs=100000")
+    process = subprocess.Popen(
+        [*endless, "launch.nproc=3", "launch.timeout_s=3"], stderr=subprocess.PIPE, text=True
+    )
+    partial = Path(config.out).parent / ".dnn.partial"
+    wait_for(lambda: list(partial.glob("checkpoints/step-*")))
+    started = training_workers(process.pid)
+    os.kill(sorted(started)[late], signal.SIGSTOP)  # started one after the other, by rank
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert f"process {late} is gone, or did not answer within" in errors.splitlines()[-1]
+    wait_for(lambda: all(has_ended(each) for each in started))
+    assert list(partial.glob("checkpoints/step-*"))
 
 
 @pytest.mark.slow

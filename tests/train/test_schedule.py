@@ -5,9 +5,9 @@ import math
 import pytest
 
 from asrtrain.io.errors import UserError
-from asrtrain.train.newbob import NewBob, NewBobConfig, Verdict
+from asrtrain.train.schedule import NewBob, ScheduleConfig, Verdict
 
-CONFIG = NewBobConfig(learning_rate=1.0)
+CONFIG = ScheduleConfig(learning_rate=1.0)
 
 
 def test_the_rate_stays_while_the_loss_falls_then_halves_until_it_stalls() -> None:
@@ -36,17 +36,17 @@ def test_a_nan_is_rejected() -> None:
 
 
 def test_the_first_epochs_may_keep_the_rate() -> None:
-    schedule = NewBob(NewBobConfig(learning_rate=1.0, keep_rate_epochs=1), initial_loss=4.0)
+    schedule = NewBob(ScheduleConfig(learning_rate=1.0, keep_rate_epochs=1), initial_loss=4.0)
     assert schedule.judge(4.5) == Verdict(accepted=True, finished=False)
     assert (schedule.best_loss, schedule.learning_rate) == (4.5, 1.0)
     assert not schedule.judge(4.6).accepted
 
 
 def test_max_and_min_epochs() -> None:
-    schedule = NewBob(NewBobConfig(max_epochs=2), initial_loss=4.0)
+    schedule = NewBob(ScheduleConfig(max_epochs=2), initial_loss=4.0)
     assert not schedule.judge(3.0).finished
     assert schedule.judge(2.0).finished
-    patient = NewBob(NewBobConfig(min_epochs=3), initial_loss=4.0)
+    patient = NewBob(ScheduleConfig(min_epochs=3), initial_loss=4.0)
     assert [patient.judge(5.0).finished for _ in range(3)] == [False, False, True]
 
 
@@ -61,4 +61,4 @@ def test_max_and_min_epochs() -> None:
 )
 def test_settings_out_of_range_are_named(settings: dict, named: str) -> None:
     with pytest.raises(UserError, match=named):
-        NewBob(NewBobConfig(**settings), 1.0)
+        NewBob(ScheduleConfig(**settings), 1.0)
