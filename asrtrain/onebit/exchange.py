@@ -68,7 +68,8 @@ class StripedExchange:
             )
         self.transport, self.codec = transport, codec
         self.seconds = dict.fromkeys(("quantize", "exchange", "update", "apply", "wait"), 0.0)
-        self.matrices = [as_matrix(each.detach(), codec.tie) for each in parameters]
+        self.parameters = [each.detach() for each in parameters]
+        self.matrices = [as_matrix(each, codec.tie) for each in self.parameters]
         self._buckets = [
             self._bucket(numbers) for numbers in _in_buckets(self.matrices, bucket_bytes)
         ]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from asrtrain.io.settings import StageConfig, require, require_choice, run_only
-from asrtrain.nnet.config import DnnConfig
+from asrtrain.nnet.config import DnnConfig, require_rbm_can_pretrain
 from asrtrain.onebit.config import ExchangeConfig
 from asrtrain.train.optimizer_config import OptimizerConfig
 from asrtrain.train.schedule import ScheduleConfig
@@ -62,6 +62,47 @@ class TrainerConfig:
             self.block_momentum == -1 or 0 <= self.block_momentum < 1,
             f"trainer.block_momentum={self.block_momentum}: expected 0 to below 1, or -1",
         )
+
+    def first_minibatch(self) -> int:
+        """Frames of a step at the start, where that does not come from a search."""
+        if self.minibatch_profile:
+            return self.minibatch_profile[0]
+        return self.minibatch if isinstance(self.minibatch, int) else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig:
+    """Settings of the layers' first weights."""
+
+    method: str = "none"
+    """none: random weights. discriminative: back-propagation, a hidden layer more at a time (Seide
+    et al. 2011). rbm: a stack of restricted Boltzmann machines, by contrastive divergence."""
+    frames: int = 0
+    """Frames for each layer; 0: one pass over the set."""
+    learning_rate: float = 0.0
+    """discriminative: rate for a frame; 0: the schedule's first."""
+    rbm_rate: float = 4e-3
+    """rbm: rate for a frame of the machines of bits (Kaldi: 0.4 for the mean of 100 frames)."""
+    rbm_gaussian_rate: float = 1e-4
+    """rbm: rate for a frame of the first machine, of Gaussian inputs (Kaldi: 0.01 likewise)."""
+    rbm_l2: float = 2e-4
+    """rbm: weight decay a frame (Kaldi's l2-penalty)."""
+    rbm_minibatch: int = 128
+    """rbm: frames a step, over all workers."""
+
+    def __post_init__(self) -> None:
+        require_choice("pretrain.method", self.method, ("none", "discriminative", "rbm"))
+        for key, least in (
+            ("frames", 0),
+            ("learning_rate", 0),
+            ("rbm_l2", 0),
+            ("rbm_minibatch", 1),
+        ):
+            value = getattr(self, key)
+            require(value >= least, f"pretrain.{key}={value}: expected {least} or more")
+        for key in ("rbm_rate", "rbm_gaussian_rate"):
+            value = getattr(self, key)
+            require(value > 0, f"pretrain.{key}={value}: expected above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,8 +181,13 @@ class TrainConfig(StageConfig):
     """Training set: a directory that `frames` made."""
     dev: str
     """Held-out set, likewise: judges every epoch, and is never trained on."""
+    init: str = ""
+    """Directory of a trained model to start from, with model= as it was; with model.svd_rank its
+    matrices are factored first. Empty: a new network."""
     model: DnnConfig = field(default_factory=DnnConfig)
     """The network."""
+    pretrain: PretrainConfig = field(default_factory=PretrainConfig)
+    """Its first weights."""
     exchange: ExchangeConfig = field(default_factory=ExchangeConfig)
     """How gradients travel."""
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -156,3 +202,12 @@ class TrainConfig(StageConfig):
     """What an interrupted training goes on from."""
     launch: LaunchConfig = field(default_factory=LaunchConfig)
     """Where the workers run."""
+
+    def __post_init__(self) -> None:
+        if self.pretrain.method == "rbm":
+            require_rbm_can_pretrain(self.model)
+        require(
+            not (self.init and self.pretrain.method != "none"),
+            f"init={self.init} and pretrain.method={self.pretrain.method} cannot work together: "
+            "a trained model needs no pre-training",
+        )

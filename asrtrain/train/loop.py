@@ -24,6 +24,7 @@ from asrtrain.nnet.dnn import frame_scores
 from asrtrain.nnet.model_file import AcousticModel
 from asrtrain.onebit.exchange import Round, StripedExchange
 from asrtrain.onebit.replicas import check_replicas
+from asrtrain.train.batch import spliced_batch
 from asrtrain.train.config import TrainerConfig
 from asrtrain.train.optimizer import StripeOptimizer
 from asrtrain.train.totals import Totals, over_workers
@@ -117,7 +118,8 @@ class Trainer:
             for own in shares:
                 totals.append(Totals())
                 for begin in range(0, len(own), EVALUATION_FRAMES):
-                    inputs, labels = self._batch(data, own[begin : begin + EVALUATION_FRAMES])
+                    part = own[begin : begin + EVALUATION_FRAMES]
+                    inputs, labels = spliced_batch(data, part, self.model)
                     scores = frame_scores(self.model.network, inputs)
                     loss = -scores.gather(1, labels[:, None]).double().sum()
                     totals[-1].add(scores, labels, loss)
@@ -207,7 +209,7 @@ class Trainer:
             for number in reversed(range(len(self.parameters))):
                 sink(number, torch.zeros_like(self.parameters[number]))
             return
-        inputs, labels = self._batch(data, own)
+        inputs, labels = spliced_batch(data, own, self.model)
         read = perf_counter()
         self.seconds["data"] += read - begin
         self._sink = sink
@@ -242,14 +244,6 @@ class Trainer:
         if self.exchange.overlaps:
             return 0.0
         return sum(self.exchange.seconds[key] for key in ("quantize", "exchange", "update"))
-
-    def _batch(self, data: FrameSet, indices: Indices) -> tuple[Tensor, Tensor]:
-        config = self.model.config
-        features, labels = data.batch(indices, config.left_context, config.right_context)
-        return (
-            torch.from_numpy(features).to(self.device),
-            torch.from_numpy(labels).long().to(self.device),
-        )
 
     def _watch(self, non_finite: int) -> None:
         self._non_finite_steps = self._non_finite_steps + 1 if non_finite else 0

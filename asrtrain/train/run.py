@@ -42,6 +42,7 @@ class Run:
         folder = partial_directory(Path(config.out)) / CHECKPOINTS
         self.checkpoints = Checkpoints(folder, config.checkpoint.keep, trainer.exchange)
         self.position, self.epoch = 0, 0
+        self.minibatch = config.trainer.first_minibatch()
         self.wire_bytes, self.seconds = 0, 0.0
         self.finished = False
         self._before: TrainerState | None = None
@@ -156,10 +157,8 @@ class Run:
 
     def _minibatch(self) -> int:
         """Frames of a step now."""
-        config = self.config.trainer
-        if config.minibatch_profile:
-            return int(at_epoch(config.minibatch_profile, self.epoch))
-        return int(config.minibatch)
+        profile = self.config.trainer.minibatch_profile
+        return int(at_epoch(profile, self.epoch)) if profile else self.minibatch
 
     def _next_event(self) -> int:
         """The next position at which steps of another kind begin."""

@@ -10,6 +10,8 @@ from asrtrain.io.stage import describe, is_complete, stage
 from asrtrain.train.config import TrainConfig
 from asrtrain.train.environment import processes, rank, under_torchrun
 
+INPUTS = ("frames", "dev", "init")
+
 
 def train(config: TrainConfig) -> None:
     """Train a DNN senone classifier by synchronous data-parallel SGD.
@@ -30,7 +32,7 @@ def train(config: TrainConfig) -> None:
     config = _resolved(config)
     if rank() == 0:
         _train_stage(config)
-    elif not is_complete(config, describe("train", ("frames", "dev"), config)):
+    elif not is_complete(config, describe("train", INPUTS, config)):
         _run_worker(config, None)
 
 
@@ -48,7 +50,7 @@ def _resolved(config: TrainConfig) -> TrainConfig:
     return replace(config, exchange=replace(config.exchange, workers=workers))
 
 
-@stage("train", inputs=("frames", "dev"), resumable=True, may_differ=("exchange.workers",))
+@stage("train", inputs=INPUTS, resumable=True, may_differ=("exchange.workers",))
 def _train_stage(config: TrainConfig, out: Path) -> None:
     _check_sets(config)
     if config.launch.nproc > 1 and not under_torchrun():

@@ -7,16 +7,12 @@ import torch
 
 from asrtrain.frames.shards import FrameSet
 from asrtrain.io.log import log_file
-from asrtrain.io.stage import LOG
-from asrtrain.nnet.model_file import log_priors_from_counts, new_model
-from asrtrain.onebit.codec import codec_for
-from asrtrain.onebit.exchange import StripedExchange
-from asrtrain.onebit.transport import Transport
+from asrtrain.io.stage import CHECKPOINTS, LOG, partial_directory
+from asrtrain.train.assembly import new_trainer
 from asrtrain.train.config import TrainConfig
 from asrtrain.train.environment import local_rank, rank
+from asrtrain.train.initial import initial_model
 from asrtrain.train.launch import process_group
-from asrtrain.train.loop import Trainer
-from asrtrain.train.optimizer import StripeOptimizer
 from asrtrain.train.run import Run
 
 
@@ -24,7 +20,11 @@ def run_worker(config: TrainConfig, out: Path | None) -> None:
     """Train as one of the processes; the one that is given `out` writes the results there."""
     with process_group(config.launch) as transport:
         data, dev = FrameSet(Path(config.frames)), FrameSet(Path(config.dev))
-        Run(config, new_trainer(config, data, transport), data, dev, out).run()
+        checkpoints = partial_directory(Path(config.out)) / CHECKPOINTS
+        resuming = any(checkpoints.glob("[!.]*"))
+        model = initial_model(config, data, transport, resuming)
+        model.network.to(_device(config))
+        Run(config, new_trainer(config, model, transport), data, dev, out).run()
 
 
 def launched_worker(config: TrainConfig, out: Path) -> None:
@@ -32,27 +32,6 @@ def launched_worker(config: TrainConfig, out: Path) -> None:
     leader = rank() == 0
     with log_file(out / LOG) if leader else nullcontext():
         run_worker(config, out if leader else None)
-
-
-def new_trainer(config: TrainConfig, data: FrameSet, transport: Transport) -> Trainer:
-    """A trainer of a new network, which has taken no step."""
-    log_priors = log_priors_from_counts(torch.from_numpy(data.pdf_counts))
-    model = new_model(config.model, data.dim, log_priors, config.trainer.seed)
-    model.network.to(_device(config))
-    parameters = list(model.network.parameters())
-    settings = config.exchange
-    exchange = StripedExchange(
-        parameters,
-        codec_for(settings),
-        transport,
-        settings.workers,
-        int(settings.bucket_mb * 2**20),
-        overlap=transport.size > 1 and (settings.overlap or settings.double_buffer),
-    )
-    stripes = [exchange.matrices[each.matrix][each.begin : each.end] for each in exchange.owned]
-    local = len(exchange.local_workers)
-    optimizer = StripeOptimizer(config.optimizer, stripes, parameters, local)
-    return Trainer(config.trainer, model, exchange, optimizer, settings.double_buffer)
 
 
 def _device(config: TrainConfig) -> torch.device:
