@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from asrtrain.onebit.codec import Codec
+from asrtrain.onebit.quantize import is_finite
 from asrtrain.onebit.stripes import Stripe, stripes_of
 from asrtrain.onebit.transport import Transport
 
@@ -127,7 +128,7 @@ class Bucket:
         self, gradients: Sequence[Tensor], frames: int, residuals: list[Tensor]
     ) -> list[Tensor]:
         """One worker's message for each owner: frame count, then the encoded stripes."""
-        if not all_finite(gradients):
+        if not all(is_finite(each) for each in gradients):
             gradients, frames = [torch.zeros_like(each) for each in gradients], NON_FINITE
         rows = [
             self.codec.encode(gradient, residual)
@@ -158,7 +159,7 @@ class Bucket:
         with _timed(self.seconds, "quantize"):
             lost, rows = 0, []
             for each, residual in zip(updates, self.update_residuals, strict=True):
-                finite = all_finite([each])
+                finite = is_finite(each)
                 lost += not finite
                 rows.append(self.codec.encode(each if finite else torch.zeros_like(each), residual))
             header = _header(lost, rows[0].device)
@@ -196,11 +197,6 @@ def as_matrix(tensor: Tensor, tie: str = "output") -> Tensor:
         return tensor.view(1, -1)
     matrix = tensor.view(tensor.shape[0], -1)
     return matrix.t() if tie == "input" else matrix
-
-
-def all_finite(tensors: Sequence[Tensor]) -> bool:
-    """Whether no tensor holds a NaN or an infinity."""
-    return bool(torch.isfinite(torch.stack([each.sum() for each in tensors])).all())
 
 
 class _timed:

@@ -96,11 +96,16 @@ def dequantize_add_(quantized: QuantizedMatrix, out: Tensor) -> Tensor:
 
 def check_finite(gradient: Tensor) -> None:
     """Raise NonFiniteGradientError if a value is NaN, infinite or beyond `LARGEST`."""
-    if not gradient.numel():
-        return
-    least, largest = torch.aminmax(gradient)
-    if not (float(least) >= -LARGEST and float(largest) <= LARGEST):  # false for a NaN, too
+    if not is_finite(gradient):
         raise NonFiniteGradientError("NaN or infinity in the values to be quantized")
+
+
+def is_finite(gradient: Tensor) -> bool:
+    """Whether no value is NaN, infinite or beyond `LARGEST`."""
+    if not gradient.numel():
+        return True
+    least, largest = torch.aminmax(gradient)
+    return float(least) >= -LARGEST and float(largest) <= LARGEST  # false for a NaN, too
 
 
 def pack(codes: Tensor, bits: int = 1) -> Tensor:

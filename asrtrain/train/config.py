@@ -63,12 +63,6 @@ class TrainerConfig:
             f"trainer.block_momentum={self.block_momentum}: expected 0 to below 1, or -1",
         )
 
-    def first_minibatch(self) -> int:
-        """Frames of a step at the start, where that does not come from a search."""
-        if self.minibatch_profile:
-            return self.minibatch_profile[0]
-        return self.minibatch if isinstance(self.minibatch, int) else 0
-
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig:
@@ -211,3 +205,29 @@ class TrainConfig(StageConfig):
             f"init={self.init} and pretrain.method={self.pretrain.method} cannot work together: "
             "a trained model needs no pre-training",
         )
+        self._check_block_momentum()
+
+    def _check_block_momentum(self) -> None:
+        if self.trainer.kind != "block_momentum":
+            return
+        conflicts = {
+            "exchange.double_buffer": self.exchange.double_buffer,
+            "exchange.method=powersgd": self.exchange.method == "powersgd",
+            "trainer.minibatch=auto": self.trainer.minibatch == "auto",
+            "schedule.auto": self.schedule.auto,
+            "optimizer.adagrad=partial": self.optimizer.adagrad == "partial",
+        }
+        for key, given in conflicts.items():
+            require(
+                not given,
+                f"trainer.kind=block_momentum and {key} cannot work together: there is one "
+                "exchange a block, and not one a minibatch",
+            )
+
+    @property
+    def first_minibatch(self) -> int:
+        """Frames of a step at the start."""
+        if self.trainer.minibatch_profile:
+            return self.trainer.minibatch_profile[0]
+        given = self.trainer.minibatch
+        return given if isinstance(given, int) else self.search.min_minibatch

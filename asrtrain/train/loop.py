@@ -36,6 +36,10 @@ EVERY_STEPS_NORM = 50
 """Steps between two measurements of the gradient's norm."""
 
 
+class DivergedError(UserError):
+    """Gradients stay NaN or infinite."""
+
+
 @dataclass
 class TrainerState:
     """Copies of all that a step changes, by who holds it; tensors and plain types."""
@@ -69,6 +73,8 @@ class Trainer:
         self.steps = 0
         self.gradient_squares = [0.0 for _ in exchange.local_workers]
         """Squared norm of each worker's last sub-gradient measured, one every so many steps."""
+        self.lost = 0
+        """Exchanges so far in which a gradient or an update was NaN or infinite."""
         self._non_finite_steps = 0
         self._pending: Round | None = None
         self._sink: Any = None
@@ -84,7 +90,7 @@ class Trainer:
     def step(self, data: FrameSet, minibatch: Indices) -> None:
         """Take a step on the frames `minibatch` of all workers.
 
-        Raises UserError when gradients stay NaN or infinite.
+        Raises DivergedError when gradients stay NaN or infinite.
         """
         middle = (len(minibatch) + 1) // 2
         parts = (minibatch[:middle], minibatch[middle:]) if self.double_buffer else (minibatch,)
@@ -135,6 +141,7 @@ class Trainer:
                 "parameters": [each.detach().clone() for each in self.parameters],
                 "pending": pending,
                 "steps": self.steps,
+                "lost": self.lost,
                 "non_finite_steps": self._non_finite_steps,
             },
             workers=[
@@ -155,7 +162,8 @@ class Trainer:
         """Go back to what `state` returned."""
         self.settle()
         shared = state.shared
-        self.steps, self._non_finite_steps = shared["steps"], shared["non_finite_steps"]
+        self.steps, self.lost = shared["steps"], shared["lost"]
+        self._non_finite_steps = shared["non_finite_steps"]
         pending = shared["pending"]
         self._pending = self.exchange.restored(pending) if pending else None
         _copy_all(self.parameters, shared["parameters"])
@@ -246,9 +254,10 @@ class Trainer:
         return sum(self.exchange.seconds[key] for key in ("quantize", "exchange", "update"))
 
     def _watch(self, non_finite: int) -> None:
+        self.lost += bool(non_finite)
         self._non_finite_steps = self._non_finite_steps + 1 if non_finite else 0
         if self._non_finite_steps > self.config.max_non_finite_steps:
-            raise UserError(
+            raise DivergedError(
                 f"gradients were NaN or infinite for {self._non_finite_steps} steps in a row, up "
                 f"to step {self.steps}; lower schedule.learning_rate, or check the features for NaN"
             )

@@ -34,7 +34,7 @@ def pretrained_discriminatively(
     model = new_model(shallow(config.model, 1), data.dim, log_priors, seed)
     for layers in range(1, depth):
         trainer = new_trainer(config, model, transport)
-        size = config.trainer.first_minibatch()
+        size = config.first_minibatch
         trainer.optimizer.begin_epoch(_rate(config), 0, size)
         for minibatch in _minibatches(config, data, size, f"pre-training {layers} layer(s)"):
             trainer.step(data, minibatch)

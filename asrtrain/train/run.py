@@ -1,6 +1,8 @@
 """A training run: epochs, their judgement, checkpoints, and the best model at the end."""
 
 import json
+import sys
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,6 +20,7 @@ from asrtrain.train.config import FRAMES_AN_HOUR, TrainConfig
 from asrtrain.train.loop import Trainer, TrainerState
 from asrtrain.train.report import SUMMARY, Report
 from asrtrain.train.schedule import at_epoch, schedule_for
+from asrtrain.train.search import Trials
 from asrtrain.train.totals import over_workers
 
 EVERY_STEPS_CLOCK = 50
@@ -42,7 +45,9 @@ class Run:
         folder = partial_directory(Path(config.out)) / CHECKPOINTS
         self.checkpoints = Checkpoints(folder, config.checkpoint.keep, trainer.exchange)
         self.position, self.epoch = 0, 0
-        self.minibatch = config.trainer.first_minibatch()
+        self.minibatch = config.first_minibatch
+        self.trials = Trials(config.search, trainer, data, self.order)
+        self._next_search = self._search_frames()
         self.wire_bytes, self.seconds = 0, 0.0
         self.finished = False
         self._before: TrainerState | None = None
@@ -52,7 +57,6 @@ class Run:
     def run(self) -> None:
         """All epochs, from the newest checkpoint on, then the best model's figures."""
         self.report.begin()
-        self._use_codec()
         if not self._resume():
             loss = self.trainer.evaluate(self.dev, "dev").per_frame("dev")["dev_loss"]
             self.schedule = schedule_for(self.config.schedule, loss)
@@ -64,24 +68,26 @@ class Run:
 
     def _train_epoch(self) -> None:
         """The epoch, or what is left of it."""
-        trainer, size = self.trainer, self._minibatch()
         if self._before is None:
-            self._before = trainer.state()
-            trainer.new_totals()
+            self._before = self.trainer.state()
+            self.trainer.new_totals()
             self._epoch_begin = self.position
             self._epoch_wire_bytes, self._epoch_seconds = self.wire_bytes, self.seconds
         end = self._epoch_begin + (self.config.trainer.epoch_frames or self.data.num_frames)
-        trainer.optimizer.begin_epoch(self.schedule.learning_rate, self.epoch, size)
         with progress_bar(f"epoch {self.epoch + 1}", end - self._epoch_begin, "frames") as bar:
             bar.update(self.position - self._epoch_begin)
             while self.position < end:
-                self._segment(min(end, self._next_event()), size, bar)
-        trainer.drain()
+                self._use_codec()
+                self._search()
+                self._segment(min(end, self._next_event()), bar)
+        self.trainer.drain()
         self._tick()
 
-    def _segment(self, end: int, size: int, bar: Any) -> None:
+    def _segment(self, end: int, bar: Any) -> None:
         """Steps up to position `end`, all of one kind."""
         exchanges = 2 if self.trainer.double_buffer else 1
+        size = self._minibatch()
+        self._begin_epoch(size, self.schedule.learning_rate)
         for minibatch in self.order.minibatches(self.position, end, size):
             self.trainer.step(self.data, minibatch)
             self.position += len(minibatch)
@@ -90,7 +96,22 @@ class Run:
             if self._checkpoint_is_due():
                 self._tick()
                 self._save()
-        self._use_codec()
+
+    def _begin_epoch(self, size: int, rate: float) -> None:
+        self.trainer.optimizer.begin_epoch(rate, self.epoch, size)
+
+    def _search(self) -> None:
+        """The trials that are due at this position."""
+        schedule, size = self.schedule, self._minibatch()
+        if self.config.schedule.auto and not self.trials.history:
+            schedule.learning_rate = self.trials.best_rate(
+                schedule.learning_rate, self.position, size, partial(self._begin_epoch, size)
+            )
+        if self.config.trainer.minibatch == "auto" and self.position >= self._next_search:
+            self.minibatch = self.trials.best_minibatch(
+                size, self.position, lambda size: self._begin_epoch(size, schedule.learning_rate)
+            )
+            self._next_search += self._search_frames()
 
     def _judge_epoch(self) -> None:
         """Score the epoch and, if it is rejected, undo it."""
@@ -148,6 +169,8 @@ class Run:
             "seconds": self.seconds,
             "frames": self.position,
             "frames_per_second": self.position / self.seconds,
+            "minibatch": self._minibatch(),
+            "searches": self.trials.history,
             "time_spent": trainer.time_spent(),
             "sha256": digest(trainer.parameters),
         }
@@ -161,9 +184,14 @@ class Run:
         return int(at_epoch(profile, self.epoch)) if profile else self.minibatch
 
     def _next_event(self) -> int:
-        """The next position at which steps of another kind begin."""
-        warm = self._warm_frames()
-        return warm if self.position < warm else 1 << 62
+        """The next position at which steps of another kind may begin."""
+        events = [self._warm_frames()]
+        if self.config.trainer.minibatch == "auto":
+            events.append(self._next_search)
+        return min((each for each in events if each > self.position), default=sys.maxsize)
+
+    def _search_frames(self) -> int:
+        return max(1, round(self.config.search.every_hours * FRAMES_AN_HOUR))
 
     def _warm_frames(self) -> int:
         return round(self.config.exchange.warm_start_hours * FRAMES_AN_HOUR)
@@ -211,6 +239,9 @@ class Run:
             "seconds": self.seconds,
             "finished": self.finished,
             "schedule": self.schedule.state(),
+            "minibatch": self.minibatch,
+            "next_search": self._next_search,
+            "searches": self.trials.history,
             "report": self.report.state(),
         }
         state = RunState(run, states, self.trainer.totals)
@@ -228,6 +259,8 @@ class Run:
         self._epoch_begin, self._epoch_wire_bytes = run["epoch_begin"], run["epoch_wire_bytes"]
         self._epoch_seconds, self.seconds = run["epoch_seconds"], run["seconds"]
         self.wire_bytes, self.finished = run["wire_bytes"], run["finished"]
+        self.minibatch, self._next_search = run["minibatch"], run["next_search"]
+        self.trials.history = run["searches"]
         self.schedule = schedule_for(self.config.schedule, 0.0)
         self.schedule.load_state(run["schedule"])
         self._use_codec()

@@ -11,7 +11,13 @@ from asrtrain.frames.shards import FrameSet, Indices
 from asrtrain.io.errors import UserError
 from asrtrain.nnet.config import DnnConfig
 from asrtrain.onebit.config import ExchangeConfig
-from asrtrain.train.config import CheckpointConfig, LaunchConfig, TrainConfig, TrainerConfig
+from asrtrain.train.config import (
+    CheckpointConfig,
+    LaunchConfig,
+    SearchConfig,
+    TrainConfig,
+    TrainerConfig,
+)
 from asrtrain.train.loop import Trainer
 from asrtrain.train.optimizer_config import OptimizerConfig
 from asrtrain.train.schedule import ScheduleConfig
@@ -81,6 +87,17 @@ def interrupted(config: TrainConfig, monkeypatch: pytest.MonkeyPatch, step: int)
         {"optimizer": OptimizerConfig(momentum=50.0, adagrad="aggregate")},
         {"schedule": ScheduleConfig(learning_rate=3.0, max_epochs=2)},
         {"schedule": ScheduleConfig(kind="exponential", max_epochs=2)},
+        {
+            "trainer": TrainerConfig(minibatch="auto"),
+            "search": SearchConfig(
+                every_hours=128 / 360_000, hours=64 / 360_000, min_minibatch=16, margin=0.5
+            ),
+            "exchange": replace(ONEBIT, double_buffer=True),
+        },
+        {
+            "schedule": ScheduleConfig(auto=True, max_epochs=2),
+            "search": SearchConfig(hours=64 / 360_000),
+        },
         {"trainer": TrainerConfig(minibatch_profile=[16, 32], epoch_frames=150)},
     ],
     ids=lambda change: " ".join(map(str, change)),
