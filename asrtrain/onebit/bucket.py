@@ -5,6 +5,7 @@ whose owner sums the workers' sub-gradients in worker order. Levels and residual
 the cut leaves no trace in the result: it depends on K and not on W.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -195,7 +196,7 @@ def as_matrix(tensor: Tensor, tie: str = "output") -> Tensor:
     """A view of (rows that share levels, columns); a vector is one row."""
     if tensor.dim() < 2:
         return tensor.view(1, -1)
-    matrix = tensor.view(tensor.shape[0], -1)
+    matrix = tensor.view(tensor.shape[0], math.prod(tensor.shape[1:]))
     return matrix.t() if tie == "input" else matrix
 
 

@@ -12,11 +12,12 @@ from asrtrain.train.config import TrainConfig
 from asrtrain.train.loop import Trainer
 from asrtrain.train.optimizer import StripeOptimizer
 from asrtrain.train.optimizer_config import OptimizerConfig
+from asrtrain.train.parallel import local_parameters
 
 
 def new_trainer(config: TrainConfig, model: AcousticModel, transport: Transport) -> Trainer:
     """A trainer of `model` that has taken no step."""
-    exchange = new_exchange(config, list(model.network.parameters()), transport)
+    exchange = new_exchange(config, local_parameters(model.network), transport)
     optimizer = new_optimizer(config.optimizer, exchange)
     return Trainer(config.trainer, model, exchange, optimizer, config.exchange.double_buffer)
 

@@ -1,6 +1,7 @@
 """Checkpoints of an unfinished training: all that a later process needs to take the same steps.
 
-A checkpoint is a folder `step-N` of files of plain tensors and plain types:
+A checkpoint is a folder `step-N` with a folder `shard-M` for each shard of the model (there is one,
+unless parallel.model says otherwise). Its files are of plain tensors and plain types:
 
     shared.pt           what is the same in every process, and where the run stands
     worker-K.pt         residuals of worker K, and what it has counted in this epoch
@@ -26,8 +27,8 @@ from torch import Tensor
 from asrtrain.io.errors import UserError
 from asrtrain.onebit.exchange import StripedExchange
 from asrtrain.onebit.stripes import Stripe
-from asrtrain.onebit.transport import sum_over_workers
 from asrtrain.train.loop import TrainerState
+from asrtrain.train.parallel import Grid
 from asrtrain.train.totals import Totals
 
 log = logging.getLogger(__name__)
@@ -48,21 +49,22 @@ class RunState:
 class Checkpoints:
     """The checkpoints in `folder`, of which the newest `keep` are kept."""
 
-    def __init__(self, folder: Path, keep: int, exchange: StripedExchange) -> None:
-        self._folder, self._keep, self._exchange = folder, keep, exchange
-        self._transport = exchange.transport
+    def __init__(self, folder: Path, keep: int, exchange: StripedExchange, grid: Grid) -> None:
+        self._folder, self._keep, self._exchange, self._grid = folder, keep, exchange, grid
+        self._shard = f"shard-{grid.shards.rank}"
 
     def save(self, step: int, state: RunState) -> None:
         """Write checkpoint `step`; a collective."""
         final = self._folder / f"step-{step:08d}"
         partial = self._folder / f".{final.name}"
-        leader = self._transport.rank == 0
+        leader = self._grid.world.rank == 0
         if leader:
             shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-        self._barrier()
-        self._write_own_files(partial, state)
-        self._barrier()
+            for shard in range(self._grid.shards.size):
+                (partial / f"shard-{shard}").mkdir(parents=True)
+        self._grid.barrier()
+        self._write_own_files(partial / self._shard, state)
+        self._grid.barrier()
         if leader:
             shutil.rmtree(final, ignore_errors=True)
             partial.rename(final)
@@ -76,13 +78,15 @@ class Checkpoints:
         residuals cannot be had, because the checkpoint is of another number of workers.
         """
         complete = self._complete()
-        return _Reader(complete[-1], self._exchange).read(fresh) if complete else None
+        if not complete:
+            return None
+        return _Reader(complete[-1] / self._shard, self._exchange).read(fresh)
 
     def _complete(self) -> list[Path]:
         return sorted(self._folder.glob("step-*"))
 
     def _write_own_files(self, folder: Path, state: RunState) -> None:
-        exchange, transport = self._exchange, self._transport
+        exchange, transport = self._exchange, self._exchange.transport
         if transport.rank == 0:
             shared = {name: each.shared for name, each in state.states.items()}
             owners = transport.size
@@ -102,9 +106,6 @@ class Checkpoints:
             },
         )
 
-    def _barrier(self) -> None:
-        sum_over_workers([[0.0]], self._transport)
-
 
 class _Reader:
     """Reads one checkpoint for this process."""
@@ -118,7 +119,7 @@ class _Reader:
         if saved != wanted:
             log.warning(
                 "%s is of %d workers, now there are %d: their residuals start from zero",
-                self._folder.name,
+                self._folder.parent.name,
                 saved,
                 wanted,
             )
@@ -195,7 +196,7 @@ def _read(path: Path) -> dict[str, Any]:
         held: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
     except (OSError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
         raise UserError(
-            f"{path}: cannot be read ({type(error).__name__}); remove {path.parent} to go on from "
-            "the checkpoint before it"
+            f"{path}: cannot be read ({type(error).__name__}); remove {path.parent.parent} to go "
+            "on from the checkpoint before it"
         ) from error
     return held

@@ -147,12 +147,24 @@ class CheckpointConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ParallelConfig:
+    """How many processes share the model."""
+
+    model: int = 1
+    """P: every weight matrix is split by rows over P processes, which compute the same frames, so
+    that there are nproc / P processes for the workers. The same result within rounding."""
+
+    def __post_init__(self) -> None:
+        require(self.model >= 1, f"parallel.model={self.model}: expected at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
 class LaunchConfig:
     """Where the workers run."""
 
     nproc: int = run_only(1)
-    """Processes on this machine, at least 1; a divisor of exchange.workers. (`torchrun` sets its
-    own number.)"""
+    """Processes on this machine, at least 1: parallel.model times a divisor of exchange.workers.
+    (`torchrun` sets its own number.)"""
     threads: int = 1
     """Threads of a process's computation; another number gives other rounding."""
     device: str = "cpu"
@@ -194,6 +206,8 @@ class TrainConfig(StageConfig):
     """Trials."""
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     """What an interrupted training goes on from."""
+    parallel: ParallelConfig = field(default_factory=ParallelConfig)
+    """The split of the model."""
     launch: LaunchConfig = field(default_factory=LaunchConfig)
     """Where the workers run."""
 
@@ -223,6 +237,11 @@ class TrainConfig(StageConfig):
                 f"trainer.kind=block_momentum and {key} cannot work together: there is one "
                 "exchange a block, and not one a minibatch",
             )
+        require(
+            self.parallel.model == 1,
+            f"trainer.kind=block_momentum and parallel.model={self.parallel.model} cannot work "
+            "together: in a block every worker trains a whole model of its own",
+        )
 
     @property
     def first_minibatch(self) -> int:

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from time import monotonic, sleep
 from typing import Any
 
 import torch
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 
 ROLL_CALL_SECONDS = 3
 """How long process 0 waits for the others to say that they are alive, once one is missed; they
-wait twice as long, so that its answer, which knows of all, is the first."""
+take four times as long, so that its answer, which knows of all, is the first."""
 
 _LAUNCHER_LOGS = (
     "torch.distributed.elastic.agent.server.api",
@@ -88,21 +89,33 @@ def process_group(config: LaunchConfig) -> Iterator[Transport]:
         return
     backend = "cpu:gloo,cuda:nccl" if config.device == "cuda" else "gloo"
     dist.init_process_group(backend, timeout=timedelta(seconds=config.timeout_s))
-    patience = timedelta(seconds=2 * ROLL_CALL_SECONDS)
+    patience = timedelta(seconds=4 * ROLL_CALL_SECONDS)
     roll_call = dist.new_group(backend="gloo", timeout=patience)
     try:
         yield ProcessGroupTransport()
-    except PeerLostError as error:
+    except RuntimeError as error:
+        if not _tells_of_a_lost_peer(error):
+            raise
         raise UserError(_who_is_missing(roll_call, config.timeout_s)) from error
     dist.destroy_process_group()
 
 
+def _tells_of_a_lost_peer(error: RuntimeError) -> bool:
+    """Of our own collectives, or one within the layers of a split model.
+
+    NCCL's errors are of a type of their own; gloo's can be known by its source file alone.
+    """
+    return isinstance(error, PeerLostError | dist.DistError) or "/gloo/" in str(error)
+
+
 def _who_is_missing(roll_call: dist.ProcessGroup, timeout_s: int) -> str:
     """Call the roll, in a group of its own, which no collective can have upset; name the silent."""
-    patience = timedelta(seconds=ROLL_CALL_SECONDS)
+    patience, begin = timedelta(seconds=ROLL_CALL_SECONDS), monotonic()
     try:
         dist.monitored_barrier(roll_call, patience, wait_all_ranks=True)
     except RuntimeError as error:
+        if rank():  # if process 0 is there, its answer is better: let the launcher see it first
+            sleep(max(0.0, begin + 4 * ROLL_CALL_SECONDS - monotonic()))
         named = re.search(r"[Rr]anks? ([\d, ]+) failed to pass", str(error))
         silent = named[1].strip() if named else "0"
         return (

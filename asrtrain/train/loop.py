@@ -27,6 +27,7 @@ from asrtrain.onebit.replicas import check_replicas
 from asrtrain.train.batch import spliced_batch
 from asrtrain.train.config import TrainerConfig
 from asrtrain.train.optimizer import StripeOptimizer
+from asrtrain.train.parallel import local_gradient, local_parameters
 from asrtrain.train.totals import Totals, over_workers
 
 EVALUATION_FRAMES = 4096
@@ -67,10 +68,13 @@ class Trainer:
         self.exchange, self.optimizer = exchange, optimizer
         self.double_buffer = double_buffer
         self.transport = exchange.transport
-        self.parameters = list(model.network.parameters())
+        self.parameters = local_parameters(model.network)
+        """As this process holds them: whole, or its shards of them."""
         self.device = self.parameters[0].device
         self.seconds = {"data": 0.0, "compute": 0.0}
         self.steps = 0
+        self.wire_bytes = 0
+        """Sent so far, if each worker were a machine."""
         self.gradient_squares = [0.0 for _ in exchange.local_workers]
         """Squared norm of each worker's last sub-gradient measured, one every so many steps."""
         self.lost = 0
@@ -79,13 +83,22 @@ class Trainer:
         self._pending: Round | None = None
         self._sink: Any = None
         self.new_totals()
-        for number, parameter in enumerate(self.parameters):
+        for number, parameter in enumerate(model.network.parameters()):
             parameter.register_post_accumulate_grad_hook(partial(self._arrived, number))
 
     def new_totals(self) -> None:
         """Forget what `totals` has counted."""
         self.totals = [Totals() for _ in self.exchange.local_workers]
         """Of each worker of this process: of each frame as it was trained on."""
+
+    def begin_epoch(self, rate: float, epoch: int, minibatch: int) -> None:
+        """Prepare steps of `minibatch` frames at a rate a frame, in epoch `epoch` (from 0)."""
+        self.optimizer.begin_epoch(rate, epoch, minibatch)
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether `state` is all that the next step depends on."""
+        return True
 
     def step(self, data: FrameSet, minibatch: Indices) -> None:
         """Take a step on the frames `minibatch` of all workers.
@@ -187,6 +200,7 @@ class Trainer:
         ]
         counts = [len(own) for own in shares]
         step = self.exchange.start(self.optimizer.update, counts)
+        self.wire_bytes += self.exchange.wire_bytes()
         held: list[tuple[int, int, Tensor]] = []
         add = step.add if not self.double_buffer else lambda *each: held.append(each)
         for worker, own in enumerate(shares):
@@ -237,7 +251,7 @@ class Trainer:
     def _arrived(self, number: int, parameter: Tensor) -> None:
         """Called by autograd as soon as the gradient of parameter `number` is there."""
         gradient, parameter.grad = parameter.grad, None
-        self._sink(number, gradient)
+        self._sink(number, local_gradient(parameter, gradient))
 
     @contextmanager
     def _not_counting_exchange(self) -> Iterator[None]:

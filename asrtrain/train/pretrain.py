@@ -35,7 +35,7 @@ def pretrained_discriminatively(
     for layers in range(1, depth):
         trainer = new_trainer(config, model, transport)
         size = config.first_minibatch
-        trainer.optimizer.begin_epoch(_rate(config), 0, size)
+        trainer.begin_epoch(_rate(config), 0, size)
         for minibatch in _minibatches(config, data, size, f"pre-training {layers} layer(s)"):
             trainer.step(data, minibatch)
         trainer.drain()

@@ -34,37 +34,57 @@ class Report:
         self._data, self._dev = data, dev
         self._scalars: Any = None
 
-    def begin(self) -> None:
-        """The settings that matter for speed, and the sizes."""
+    def begin(self, wire_bytes: int) -> None:
+        """The settings that matter for speed, the sizes, and what an exchange puts on the wire."""
         if self._out is None:
             return
         config, exchange = self._config, self._trainer.exchange
+        shards = config.parallel.model
         log.info(
-            "exchange %s: %d bit(s) a value, %d worker(s) in %d process(es) of %d thread(s) on %s; "
-            "%s frames a step%s",
+            "exchange %s: %d bit(s) a value, %d worker(s) in %d process(es) of %d thread(s) on "
+            "%s%s; %s frames a step%s",
             config.exchange.method,
             exchange.codec.bits,
             exchange.workers,
-            exchange.transport.size,
+            exchange.transport.size * shards,
             torch.get_num_threads(),
             config.launch.device,
+            f", every model split over {shards} of them" if shards > 1 else "",
             config.trainer.minibatch_profile or config.trainer.minibatch,
             ", double-buffered" if config.exchange.double_buffer else "",
         )
         log.info(
-            "%d training frames, %d dev frames, %d senones, %d parameters; "
+            "%d training frames, %d dev frames, %d senones, %d parameters%s; "
             "%d bytes an exchange on the wire",
             self._data.num_frames,
             self._dev.num_frames,
             self._data.num_senones,
-            sum(each.numel() for each in self._trainer.parameters),
-            exchange.wire_bytes(),
+            sum(each.numel() for each in self._trainer.model.network.parameters()),
+            f", of which {sum(each.numel() for each in self._trainer.parameters)} in this process"
+            if shards > 1
+            else "",
+            wire_bytes,
         )
 
     def codec(self, codec: Codec, position: int) -> None:
         """The codec changed at a position in the data."""
         if self._out is not None:
             log.info("exchange at %d bit(s) a value from frame %d on", codec.bits, position)
+
+    def search(self, found: dict[str, Any]) -> None:
+        """What a search has tried and chosen."""
+        if self._out is None:
+            return
+        figures = ", ".join(f"{key:g}: {_accuracy(each)}" for key, each in found["tried"])
+        log.info(
+            "%s %g from frame %d on; frame accuracy of trials %s; they cost %d frames, %.1f s",
+            found["searched"],
+            found["chosen"],
+            found["position"],
+            figures,
+            found["frames"],
+            found["seconds"],
+        )
 
     def epoch(self, figures: dict[str, Any]) -> None:
         """The figures of an epoch."""
@@ -128,3 +148,7 @@ class Report:
                 self._scalars.add_scalar(key, value, figures["epoch"])
         for key, value in self._trainer.time_spent().items():
             self._scalars.add_scalar(f"seconds/{key}", value, figures["epoch"])
+
+
+def _accuracy(share: float | None) -> str:
+    return "diverged" if share is None else f"{100 * share:.2f} %"

@@ -6,7 +6,6 @@ trial runs without double buffering even if training has it: with it smaller siz
 the gain would be lost (section 5.4). One that meets a NaN is rejected.
 """
 
-import logging
 import math
 from collections.abc import Callable
 from time import perf_counter
@@ -22,8 +21,6 @@ from asrtrain.train.totals import over_workers
 
 RATE_OCTAVES = 3
 """Initial rates are tried from 2^-RATE_OCTAVES to 2^RATE_OCTAVES times the one given."""
-
-log = logging.getLogger(__name__)
 
 
 class Trials:
@@ -90,6 +87,7 @@ class Trials:
         trainer = self._trainer
         trainer.drain()
         state, totals, double = trainer.state(), trainer.totals, trainer.double_buffer
+        wire_bytes = trainer.wire_bytes
         trainer.new_totals()
         trainer.double_buffer = False
         finite = True
@@ -104,7 +102,7 @@ class Trials:
         found = over_workers(trainer.totals, trainer.transport)
         finite = finite and math.isfinite(found.loss) and trainer.lost == state.shared["lost"]
         trainer.load_state(state)
-        trainer.totals, trainer.double_buffer = totals, double
+        trainer.totals, trainer.double_buffer, trainer.wire_bytes = totals, double, wire_bytes
         return found.correct / found.frames if finite else None
 
     def _record(
@@ -121,17 +119,6 @@ class Trials:
                 "seconds": seconds,
             }
         )
-        if self._trainer.transport.rank == 0:
-            figures = ", ".join(f"{key:g}: {_shown(each)}" for key, each in tried.items())
-            log.info(
-                "%s %g from frame %d on; frame accuracy of trials %s; they cost %d frames, %.1f s",
-                what,
-                chosen,
-                position,
-                figures,
-                frames,
-                seconds,
-            )
 
 
 def minibatch_candidates(config: SearchConfig, current: int) -> list[int]:
@@ -140,7 +127,3 @@ def minibatch_candidates(config: SearchConfig, current: int) -> list[int]:
     sizes = [round(current * 2 ** (step / 2)) for step in range(-2, math.floor(largest) + 1)]
     within = {min(max(size, config.min_minibatch), config.max_minibatch) for size in sizes}
     return sorted(within)
-
-
-def _shown(accuracy: float | None) -> str:
-    return "diverged" if accuracy is None else f"{100 * accuracy:.2f} %"

@@ -40,12 +40,18 @@ def _resolved(config: TrainConfig) -> TrainConfig:
     """With the number of workers and processes that there are."""
     if under_torchrun():
         config = replace(config, launch=replace(config.launch, nproc=processes()))
-    nproc = config.launch.nproc
-    workers = config.exchange.workers or nproc
+    nproc, shards = config.launch.nproc, config.parallel.model
     require(
-        workers % nproc == 0,
+        nproc % shards == 0,
+        f"parallel.model={shards} and launch.nproc={nproc} cannot work together: every replica of "
+        f"the model takes {shards} processes",
+    )
+    workers = config.exchange.workers or nproc // shards
+    require(
+        workers % (nproc // shards) == 0,
         f"exchange.workers={workers} and launch.nproc={nproc} cannot work together: the workers "
-        "are spread evenly over the processes",
+        f"are spread evenly over the {'processes' if shards == 1 else 'replicas'}"
+        + (f", of which there are {nproc // shards}" if shards > 1 else ""),
     )
     return replace(config, exchange=replace(config.exchange, workers=workers))
 

@@ -13,18 +13,23 @@ from asrtrain.train.config import TrainConfig
 from asrtrain.train.environment import local_rank, rank
 from asrtrain.train.initial import initial_model
 from asrtrain.train.launch import process_group
+from asrtrain.train.parallel import grid_of, split_
 from asrtrain.train.run import Run
 
 
 def run_worker(config: TrainConfig, out: Path | None) -> None:
     """Train as one of the processes; the one that is given `out` writes the results there."""
-    with process_group(config.launch) as transport:
+    with process_group(config.launch) as world:
+        grid = grid_of(world, config.parallel.model, config.launch)
         data, dev = FrameSet(Path(config.frames)), FrameSet(Path(config.dev))
         checkpoints = partial_directory(Path(config.out)) / CHECKPOINTS
         resuming = any(checkpoints.glob("[!.]*"))
-        model = initial_model(config, data, transport, resuming)
+        # Pre-training is done whole by every column of the grid.
+        model = initial_model(config, data, grid.workers, resuming)
         model.network.to(_device(config))
-        Run(config, new_trainer(config, model, transport), data, dev, out).run()
+        if grid.mesh:
+            split_(model.network, grid.mesh)
+        Run(config, new_trainer(config, model, grid.workers), grid, data, dev, out).run()
 
 
 def launched_worker(config: TrainConfig, out: Path) -> None:

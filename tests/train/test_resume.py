@@ -177,8 +177,9 @@ def test_a_checkpoint_that_cannot_be_read_is_named(
 ) -> None:
     interrupted(config, monkeypatch, 6)
     folder = Path(config.out).parent / ".dnn.partial" / "checkpoints" / "step-00000004"
-    (folder / "worker-002.pt").write_bytes(b"not a checkpoint")
-    with pytest.raises(UserError, match=r"step-00000004/worker-002.pt: cannot be read"):
+    (folder / "shard-0" / "worker-002.pt").write_bytes(b"not a checkpoint")
+    told = r"worker-002.pt: cannot be read .*; remove .*/step-00000004 to go on"
+    with pytest.raises(UserError, match=told):
         train(config)
 
 

@@ -21,7 +21,7 @@ from asrtrain.nnet.config import DnnConfig
 from asrtrain.nnet.model_file import load_model, log_priors_from_counts, new_model
 from asrtrain.onebit.config import ExchangeConfig
 from asrtrain.onebit.replicas import digest
-from asrtrain.train.config import LaunchConfig, TrainConfig, TrainerConfig
+from asrtrain.train.config import LaunchConfig, ParallelConfig, TrainConfig, TrainerConfig
 from asrtrain.train.optimizer_config import OptimizerConfig
 from asrtrain.train.schedule import ScheduleConfig
 from asrtrain.train.verb import train
@@ -132,6 +132,27 @@ def test_sets_that_do_not_belong_together_are_named(config: TrainConfig) -> None
         train(config)
 
 
+@pytest.mark.parametrize(
+    ("shards", "nproc", "workers", "said"),
+    [
+        (1, 2, 3, r"exchange.workers=3 and launch.nproc=2 .* evenly over the processes"),
+        (2, 3, 0, r"parallel.model=2 and launch.nproc=3 .* takes 2 processes"),
+        (2, 4, 3, r"exchange.workers=3 and launch.nproc=4 .* replicas, of which there are 2"),
+    ],
+)
+def test_workers_replicas_and_processes_must_fit(
+    config: TrainConfig, shards: int, nproc: int, workers: int, said: str
+) -> None:
+    wrong = replace(
+        config,
+        exchange=ExchangeConfig(workers=workers),
+        parallel=ParallelConfig(model=shards),
+        launch=LaunchConfig(nproc=nproc),
+    )
+    with pytest.raises(UserError, match=said):
+        train(wrong)
+
+
 def two_workers(config: TrainConfig, method: str) -> TrainConfig:
     return replace(
         config,
@@ -206,12 +227,19 @@ def has_ended(process: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", ["interrupt", "kill"])
+@pytest.mark.parametrize(
+    ("ending", "kind"),
+    [
+        ("interrupt", "exchange=onebit"),
+        ("kill", "exchange=onebit"),
+        ("kill", "parallel.model=2"),
+    ],
+)
 def test_ended_in_the_middle_it_leaves_no_orphans_and_goes_on(
-    config: TrainConfig, tmp_path: Path, ending: str
+    config: TrainConfig, tmp_path: Path, ending: str, kind: str
 ) -> None:
     """Stopped after an epoch and started again, it ends with the bits of a run left alone."""
-    epochs = ("schedule.max_epochs=30", "schedule.min_epochs=30", "exchange=onebit")
+    epochs = ("schedule.max_epochs=30", "schedule.min_epochs=30", kind)
     process = subprocess.Popen(
         command(config, *epochs),
         stderr=subprocess.PIPE,
@@ -259,12 +287,13 @@ def test_a_launcher_that_is_killed_takes_its_workers_with_it(config: TrainConfig
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("late", [0, 2])
-def test_a_late_process_is_named_and_stops_the_others(config: TrainConfig, late: int) -> None:
+@pytest.mark.parametrize(("late", "shards"), [(0, 1), (2, 1), (2, 3)])
+def test_a_late_process_is_named_and_stops_the_others(
+    config: TrainConfig, late: int, shards: int
+) -> None:
     endless = command(config, "schedule.max_epochs=100000", "schedule.min_epochs=100000")
-    process = subprocess.Popen(
-        [*endless, "launch.nproc=3", "launch.timeout_s=3"], stderr=subprocess.PIPE, text=True
-    )
+    three = ("launch.nproc=3", "launch.timeout_s=3", f"parallel.model={shards}")
+    process = subprocess.Popen([*endless, *three], stderr=subprocess.PIPE, text=True)
     partial = Path(config.out).parent / ".dnn.partial"
     wait_for(lambda: list(partial.glob("checkpoints/step-*")))
     started = training_workers(process.pid)
