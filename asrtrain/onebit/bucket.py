@@ -52,14 +52,16 @@ class Bucket:
     workers: int
     seconds: dict[str, float]
     """Time spent by kind; shared with the other buckets."""
-    residuals: list[list[Tensor]] = field(init=False)
-    """Of each worker of this process, for each matrix."""
-    update_residuals: list[Tensor] = field(init=False)
+    residuals: list[list[Tensor]] = field(default_factory=list)
+    """Of each worker of this process, for each matrix. By default both kinds are zeros."""
+    update_residuals: list[Tensor] = field(default_factory=list)
     """Of each owned stripe."""
 
     def __post_init__(self) -> None:
-        self.stripes = stripes_of([_shape(each) for each in self.matrices], self.transport.size)
-        self.use(self.codec)
+        shapes = [_shape(each) for each in self.matrices]
+        self.stripes = stripes_of(shapes, self.transport.size, self.numbers)
+        if not self.residuals:
+            self.use(self.codec)
 
     @property
     def owned(self) -> list[Stripe]:

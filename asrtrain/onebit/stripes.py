@@ -17,16 +17,20 @@ class Stripe:
     end: int
 
 
-def stripes_of(shapes: Sequence[tuple[int, int]], workers: int) -> list[list[Stripe]]:
+def stripes_of(
+    shapes: Sequence[tuple[int, int]], workers: int, numbers: Sequence[int] | None = None
+) -> list[list[Stripe]]:
     """For each worker, its stripe of every matrix; `shapes` are (rows, columns).
 
     Stripes of a matrix differ by one row at most; a matrix of fewer rows than workers leaves some
-    empty. Who gets the larger ones rotates from matrix to matrix, so that the one-row matrices
-    (biases) do not all fall to the same worker.
+    empty. Who gets the larger ones rotates with the matrix's number, so that the one-row matrices
+    (biases) do not all fall to the same worker. `numbers`, by default 0, 1, ..., tie a parameter to
+    its owners wherever it stands among the matrices.
     """
     owned: list[list[Stripe]] = [[] for _ in range(workers)]
     for matrix, (rows, _) in enumerate(shapes):
+        number = matrix if numbers is None else numbers[matrix]
         for part in range(workers):
             begin, end = rows * part // workers, rows * (part + 1) // workers
-            owned[(part + matrix) % workers].append(Stripe(matrix, begin, end))
+            owned[(part + number) % workers].append(Stripe(matrix, begin, end))
     return owned

@@ -29,3 +29,11 @@ def test_biases_do_not_all_fall_to_one_worker() -> None:
         [Stripe(0, 0, 0), Stripe(1, 0, 1)],
         [Stripe(0, 0, 1), Stripe(1, 0, 0)],
     ]
+
+
+def test_a_number_ties_a_parameter_to_its_owners() -> None:
+    """Whichever matrices stand beside it."""
+    alone = stripes_of([(5, 8)], 3, numbers=[7])
+    among = stripes_of([(2, 8), (5, 8)], 3, numbers=[1, 7])
+    for [own], [_, same] in zip(alone, among, strict=True):
+        assert (own.begin, own.end) == (same.begin, same.end)
