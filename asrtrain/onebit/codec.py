@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from asrtrain.onebit.config import ExchangeConfig
+from asrtrain.onebit.config import BITS, TIES, ExchangeConfig
 from asrtrain.onebit.kernels import kernels_for
 from asrtrain.onebit.quantize import QuantizedMatrix, words_per_row
 
@@ -97,6 +97,12 @@ class QuantizingCodec:
     tie: str = "output"
     error_feedback: bool = True
     """False: the residual is cleared before every use, so that what quantization loses is lost."""
+
+    def __post_init__(self) -> None:
+        for key, value, choices in (("bits", self.bits, BITS), ("tie", self.tie, TIES)):
+            if value not in choices:
+                expected = ", ".join(map(str, choices))
+                raise ValueError(f"{key}={value}: expected one of {expected}")
 
     def row_words(self, columns: int) -> int:
         """Two levels and the packed codes."""
