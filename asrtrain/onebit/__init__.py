@@ -4,11 +4,17 @@ After Seide, Fu, Droppo, Li, Yu: "1-bit stochastic gradient descent and its appl
 data-parallel distributed training of speech DNNs", Interspeech 2014. Serves any PyTorch model.
 Needs torch only; where numba is installed, its loops quantize on the CPU.
 
-    quantize    the method's definition: bits, levels, residual
-    kernels     which code does it on which device
-    codec       how a matrix's rows travel: float32, or one bit a value
-    stripes     which worker owns which rows
-    transport   moving messages between workers
-    exchange    one step of all workers together
-    replicas    proof that all workers hold the same bits
+    quantize        the method's definition: bits, levels, residual
+    kernels         which code does it on which device
+    cpu_loops       its loops for the CPU, compiled by numba
+    triton_kernels  its programs for a GPU, in Triton
+    config          settings of the exchange
+    codec           how a matrix's rows travel: float32, bfloat16, or a few bits a value
+    stripes         which worker owns which rows
+    transport       moving messages between workers
+    bucket          the exchange of some of the parameters
+    exchange        one step of all workers together
+    background      the thread in which buckets travel during back-propagation
+    ddp             the exchange as a hook of torch's DistributedDataParallel
+    replicas        proof that all workers hold the same bits
 """

@@ -1,7 +1,6 @@
 """The process-group transport on real gloo processes."""
 
 import os
-import socket
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,8 @@ from asrtrain.onebit.codec import QuantizingCodec
 from asrtrain.onebit.exchange import StripedExchange
 from asrtrain.onebit.replicas import ReplicasDifferError, check_replicas, digest
 from asrtrain.onebit.transport import LocalTransport, ProcessGroupTransport, sum_over_workers
+from tests.onebit.processes import free_port
 from tests.onebit.test_exchange import descend, steps, tensors
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def worker(rank: int, workers: int, port: int, out: Path) -> None:
