@@ -6,7 +6,8 @@ from torch import Tensor
 
 from asrtrain.onebit.codec import BFloat16Codec, Codec, Float32Codec, QuantizingCodec
 from asrtrain.onebit.exchange import StripedExchange
-from asrtrain.onebit.quantize import dequantize, quantize
+from asrtrain.onebit.kernels import NumbaKernels
+from asrtrain.onebit.quantize import dequantize
 from asrtrain.onebit.transport import LocalTransport
 from tests.onebit.threads import ThreadTransport, run_workers
 
@@ -113,6 +114,7 @@ def test_float32_is_the_sum_in_rank_order_bit_for_bit(workers: int) -> None:
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_onebit_is_quantize_sum_quantize_written_out(workers: int) -> None:
     """Levels belong to rows and stripes are whole rows, so stripes leave no trace in the result."""
+    kernels = NumbaKernels()
     wanted = [each.view(-1, each.shape[-1]) for each in tensors(seed=99)]
     residuals = [[torch.zeros_like(each) for each in wanted] for _ in range(workers)]
     update_residuals = [torch.zeros_like(each) for each in wanted]
@@ -121,11 +123,35 @@ def test_onebit_is_quantize_sum_quantize_written_out(workers: int) -> None:
             total = torch.zeros_like(parameter)
             for rank in range(workers):
                 gradient = tensors(seed=100 * step + rank)[number].view_as(parameter)
-                total += dequantize(quantize(gradient, residuals[rank][number]))
-            parameter += dequantize(quantize(total * -0.1, update_residuals[number]))
+                total += dequantize(kernels.quantize(gradient, residuals[rank][number]))
+            parameter += dequantize(kernels.quantize(total * -0.1, update_residuals[number]))
     got = steps(QuantizingCodec(), workers, 4)[0]
-    for a, b in zip(got, wanted, strict=True):
-        torch.testing.assert_close(a.view_as(b), b, rtol=1e-5, atol=1e-6)
+    assert all(torch.equal(a.view_as(b), b) for a, b in zip(got, wanted, strict=True))
+
+
+@pytest.mark.parametrize("codec", [QuantizingCodec(), QuantizingCodec(4), QuantizingCodec(8)])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_nothing_is_lost_between_gradients_and_parameters(codec: Codec, workers: int) -> None:
+    """Parameters' change = -0.1 * (sum of gradients - residuals) - update residuals."""
+    count = 20
+
+    def work(transport: ThreadTransport) -> StripedExchange:
+        exchange = StripedExchange([torch.zeros(each) for each in SHAPES], codec, transport)
+        for step in range(count):
+            exchange.step([tensors(seed=100 * step + transport.rank)], [4], descend)
+        return exchange
+
+    exchanges = run_workers(workers, work)
+    for number, got in enumerate(exchanges[0].matrices):
+        wanted = torch.zeros(got.shape, dtype=torch.float64)
+        for worker, exchange in enumerate(exchanges):
+            for step in range(count):
+                gradient = tensors(seed=100 * step + worker)[number].view_as(got)
+                wanted -= 0.1 * gradient.double()
+            wanted += 0.1 * exchange.residuals[0][number].double()
+            stripe = exchange.owned[number]
+            wanted[stripe.begin : stripe.end] -= exchange.update_residuals[number].double()
+        torch.testing.assert_close(got.double(), wanted, rtol=0, atol=1e-5)
 
 
 def test_over_time_onebit_applies_what_float32_applies() -> None:
