@@ -16,5 +16,6 @@ Needs torch only; where numba is installed, its loops quantize on the CPU.
     exchange        one step of all workers together
     background      the thread in which buckets travel during back-propagation
     ddp             the exchange as a hook of torch's DistributedDataParallel
+    powersgd        torch's low-rank compression, for comparison
     replicas        proof that all workers hold the same bits
 """
