@@ -27,12 +27,22 @@ STEPS = 40
 
 
 def network() -> nn.Module:
-    """A convolution, matrices of odd sizes, and a bias that is not trained."""
+    """A convolution, matrices of odd sizes, and weights that are not trained.
+
+    Six parameters are trained: an even number, whose order DDP turns after the first step, so that
+    each one's place changes from even to odd or back, and with it the owner of a lone row.
+    """
     torch.manual_seed(0)
     model = nn.Sequential(
-        nn.Conv1d(3, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36, 20), nn.Tanh(), nn.Linear(20, 2)
+        nn.Conv1d(3, 5, 3),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(30, 21),
+        nn.Tanh(),
+        nn.Linear(21, 3),
+        nn.Linear(3, 2, bias=False),
     )
-    model[3].bias.requires_grad_(False)
+    model[6].requires_grad_(False)
     return model
 
 
