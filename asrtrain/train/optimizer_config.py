@@ -31,7 +31,7 @@ class OptimizerConfig:
     def __post_init__(self) -> None:
         require_choice("optimizer.momentum_unit", self.momentum_unit, ("frames", "minibatch"))
         require_choice("optimizer.adagrad", self.adagrad, ADAGRAD)
-        for value in (self.momentum, *self.momentum_profile):
+        for value in self.momentum_profile or [self.momentum]:
             fits = value >= 0 and (self.momentum_unit == "frames" or value < 1)
             require(
                 fits,
