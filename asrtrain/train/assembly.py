@@ -8,6 +8,7 @@ from asrtrain.nnet.model_file import AcousticModel
 from asrtrain.onebit.codec import codec_for
 from asrtrain.onebit.exchange import StripedExchange
 from asrtrain.onebit.transport import Transport
+from asrtrain.train.block import BlockMomentum, BlockTrainer, worker_copies
 from asrtrain.train.config import TrainConfig
 from asrtrain.train.loop import Trainer
 from asrtrain.train.optimizer import StripeOptimizer
@@ -18,6 +19,8 @@ from asrtrain.train.parallel import local_parameters
 def new_trainer(config: TrainConfig, model: AcousticModel, transport: Transport) -> Trainer:
     """A trainer of `model` that has taken no step."""
     exchange = new_exchange(config, local_parameters(model.network), transport)
+    if config.trainer.kind == "block_momentum":
+        return _block_trainer(config, model, exchange)
     optimizer = new_optimizer(config.optimizer, exchange)
     return Trainer(config.trainer, model, exchange, optimizer, config.exchange.double_buffer)
 
@@ -39,5 +42,21 @@ def new_exchange(
 
 def new_optimizer(config: OptimizerConfig, exchange: StripedExchange) -> StripeOptimizer:
     """The optimizer of the stripes that this process owns."""
-    stripes = [exchange.matrices[each.matrix][each.begin : each.end] for each in exchange.owned]
-    return StripeOptimizer(config, stripes, exchange.parameters, len(exchange.local_workers))
+    workers = len(exchange.local_workers)
+    return StripeOptimizer(config, _stripes(exchange), exchange.parameters, workers)
+
+
+def _block_trainer(
+    config: TrainConfig, model: AcousticModel, exchange: StripedExchange
+) -> BlockTrainer:
+    copies = worker_copies(model, len(exchange.local_workers))
+    parameters = [list(each.values()) for each in copies]
+    optimizer = BlockMomentum(
+        config.trainer, config.optimizer, _stripes(exchange), parameters, exchange.workers
+    )
+    return BlockTrainer(config.trainer, model, exchange, optimizer, copies)
+
+
+def _stripes(exchange: StripedExchange) -> list[Tensor]:
+    """The owned rows of each parameter."""
+    return [exchange.matrices[each.matrix][each.begin : each.end] for each in exchange.owned]

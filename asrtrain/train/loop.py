@@ -4,7 +4,7 @@ Shapes: N frames of a worker's share of a minibatch, S senones. K workers run in
 process computes its K / W workers one after the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,7 @@ from asrtrain.onebit.exchange import Round, StripedExchange
 from asrtrain.onebit.replicas import check_replicas
 from asrtrain.train.batch import spliced_batch
 from asrtrain.train.config import TrainerConfig
-from asrtrain.train.optimizer import StripeOptimizer
+from asrtrain.train.optimizer import Optimizer
 from asrtrain.train.parallel import local_gradient, local_parameters
 from asrtrain.train.totals import Totals, over_workers
 
@@ -61,7 +61,7 @@ class Trainer:
         config: TrainerConfig,
         model: AcousticModel,
         exchange: StripedExchange,
-        optimizer: StripeOptimizer,
+        optimizer: Optimizer,
         double_buffer: bool = False,
     ) -> None:
         self.config, self.model = config, model
@@ -83,8 +83,7 @@ class Trainer:
         self._pending: Round | None = None
         self._sink: Any = None
         self.new_totals()
-        for number, parameter in enumerate(model.network.parameters()):
-            parameter.register_post_accumulate_grad_hook(partial(self._arrived, number))
+        self._watch_gradients(model.network.parameters())
 
     def new_totals(self) -> None:
         """Forget what `totals` has counted."""
@@ -128,11 +127,7 @@ class Trainer:
     def evaluate(self, data: FrameSet, description: str) -> Totals:
         """Loss and accuracy on all of `data`, which the workers share; a collective."""
         self.settle()
-        totals, workers = [], self.exchange.workers
-        shares = [
-            share(np.arange(data.num_frames), worker, workers)
-            for worker in self.exchange.local_workers
-        ]
+        totals, shares = [], self._shares(np.arange(data.num_frames))
         with progress_bar(description, sum(map(len, shares)), "frames") as bar:
             for own in shares:
                 totals.append(Totals())
@@ -195,9 +190,7 @@ class Trainer:
 
     def _take(self, data: FrameSet, frames: Indices) -> None:
         """One exchange: of a minibatch, or of half a one, which is then applied after the next."""
-        shares = [
-            share(frames, worker, self.exchange.workers) for worker in self.exchange.local_workers
-        ]
+        shares = self._shares(frames)
         counts = [len(own) for own in shares]
         step = self.exchange.start(self.optimizer.update, counts)
         self.wire_bytes += self.exchange.wire_bytes()
@@ -212,6 +205,11 @@ class Trainer:
             self._pending = step
         else:
             self._watch(self.exchange.finish(step).non_finite)
+
+    def _shares(self, frames: Indices) -> list[Indices]:
+        """The part of `frames` of each worker of this process."""
+        workers = self.exchange.workers
+        return [share(frames, worker, workers) for worker in self.exchange.local_workers]
 
     def _compute(self, data: FrameSet, worker: int, own: Indices, add: Any) -> None:
         """Hand each of a worker's gradients, of the loss summed over its frames, to `add`."""
@@ -236,17 +234,27 @@ class Trainer:
         self.seconds["data"] += read - begin
         self._sink = sink
         with self._not_counting_exchange():
-            scores, loss = self._loss(inputs, labels)
+            scores, loss = self._loss(worker, inputs, labels)
             self.totals[worker].add(scores, labels, loss.detach())
             loss.backward()
 
-    def _loss(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def _loss(self, worker: int, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Scores (N, S) and the cross entropy summed over the frames."""
         lower = self.config.precision == "bfloat16"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=lower):
-            scores = self.model.network(inputs)
+            scores = self._forward(worker, inputs)
         scores = scores.float()
         return scores.detach(), cross_entropy(scores, labels, reduction="sum")
+
+    def _forward(self, worker: int, inputs: Tensor) -> Tensor:
+        """What worker `worker`'s model makes of the inputs."""
+        scores: Tensor = self.model.network(inputs)
+        return scores
+
+    def _watch_gradients(self, parameters: Iterable[Tensor]) -> None:
+        """Have `_arrived` called for the gradients of `parameters`, all of the network's."""
+        for number, parameter in enumerate(parameters):
+            parameter.register_post_accumulate_grad_hook(partial(self._arrived, number))
 
     def _arrived(self, number: int, parameter: Tensor) -> None:
         """Called by autograd as soon as the gradient of parameter `number` is there."""

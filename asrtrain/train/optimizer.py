@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -10,6 +10,31 @@ from torch import Tensor
 from asrtrain.train.adagrad import Adagrad
 from asrtrain.train.optimizer_config import OptimizerConfig
 from asrtrain.train.schedule import at_epoch
+
+
+class Optimizer(Protocol):
+    """Turns what the workers' exchange has summed into what is added to the model."""
+
+    def begin_epoch(self, rate: float, epoch: int, minibatch: int) -> None:
+        """Prepare minibatches of that many frames in epoch `epoch` (from 0) at a rate a frame."""
+
+    def prepared(self, worker: int, number: int, gradient: Tensor, frames: int) -> Tensor:
+        """Worker `worker`'s gradient of parameter `number` as it goes into the exchange."""
+
+    def update(self, number: int, total: Tensor, frames: int) -> Tensor:
+        """What to add to this owner's rows of parameter `number`, given their sum."""
+
+    def owner_state(self) -> dict[str, Any]:
+        """Copies of what belongs to the owned stripes."""
+
+    def worker_state(self, worker: int) -> dict[str, Any]:
+        """Copies of what belongs to one of this process's workers."""
+
+    def load_owner_state(self, state: dict[str, Any]) -> None:
+        """Go back to what `owner_state` returned."""
+
+    def load_worker_state(self, worker: int, state: dict[str, Any]) -> None:
+        """Go back to what `worker_state` returned."""
 
 
 class StripeOptimizer:
