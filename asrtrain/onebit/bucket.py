@@ -91,7 +91,7 @@ class Bucket:
         share is lost.
         """
         received = self._send_gradients(gradients, frames)
-        with _timed(self.seconds, "update"):
+        with timed(self.seconds, "update"):
             counts = [int(count) for count in torch.stack([each[0] for each in received]).tolist()]
             total = sum(max(count, 0) for count in counts)
             sums = self._sum([message[1:] for message in received])
@@ -114,11 +114,17 @@ class Bucket:
             for each in owned
         )
 
+    def wire_bytes(self, workers: int) -> int:
+        """Bytes that an exchange puts on the wire, were each of that many workers a machine."""
+        shapes = [_shape(each) for each in self.matrices]
+        words = sum(self.words(owned) for owned in stripes_of(shapes, workers))
+        return 8 * (workers - 1) * (words + workers)
+
     def _send_gradients(
         self, gradients: Sequence[Sequence[Tensor]], frames: Sequence[int]
     ) -> list[Tensor]:
         """Encode and send; return the K messages for the owned stripes, in worker order."""
-        with _timed(self.seconds, "quantize"):
+        with timed(self.seconds, "quantize"):
             encoded = [
                 self._encode(*each) for each in zip(gradients, frames, self.residuals, strict=True)
             ]
@@ -159,18 +165,23 @@ class Bucket:
 
     def _send_updates(self, updates: list[Tensor]) -> tuple[list[Tensor], int]:
         """Encode and send to all; return the whole matrices' encoded rows, and the number lost."""
-        with _timed(self.seconds, "quantize"):
-            lost, rows = 0, []
-            for each, residual in zip(updates, self.update_residuals, strict=True):
-                finite = is_finite(each)
-                lost += not finite
-                rows.append(self.codec.encode(each if finite else torch.zeros_like(each), residual))
+        with timed(self.seconds, "quantize"):
+            lost, rows = self._encoded_updates(updates)
             header = _header(lost, rows[0].device)
             message = _joined([header, *(each.flatten() for each in rows)])
             lengths = [1 + self.words(owned) for owned in self.stripes]
         received = self._carry([message] * self.transport.size, lengths)
         losses = torch.stack([each[0] for each in received]).sum()
         return self._assembled([each[1:] for each in received]), int(losses)
+
+    def _encoded_updates(self, updates: list[Tensor]) -> tuple[int, list[Tensor]]:
+        """How many hold a NaN or an infinity, and the encoded rows; zeros for those."""
+        lost, rows = 0, []
+        for each, residual in zip(updates, self.update_residuals, strict=True):
+            finite = is_finite(each)
+            lost += not finite
+            rows.append(self.codec.encode(each if finite else torch.zeros_like(each), residual))
+        return lost, rows
 
     def _assembled(self, messages: list[Tensor]) -> list[Tensor]:
         """The owners' rows of every matrix, one below the other."""
@@ -190,7 +201,7 @@ class Bucket:
         ]
 
     def _carry(self, messages: list[Tensor], lengths: list[int]) -> list[Tensor]:
-        with _timed(self.seconds, "exchange"):
+        with timed(self.seconds, "exchange"):
             return self.transport.exchange(messages, lengths)
 
 
@@ -202,7 +213,7 @@ def as_matrix(tensor: Tensor, tie: str = "output") -> Tensor:
     return matrix.t() if tie == "input" else matrix
 
 
-class _timed:
+class timed:
     """Adds the time of a `with` block to `seconds[key]`."""
 
     def __init__(self, seconds: dict[str, float], key: str) -> None:

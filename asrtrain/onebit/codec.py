@@ -127,7 +127,7 @@ class QuantizingCodec:
 
 
 def codec_for(config: ExchangeConfig) -> Codec:
-    """The codec that `config.method` names."""
+    """The codec that `config.method` names; float32 where it is not the codec that compresses."""
     if config.method == "onebit":
         return QuantizingCodec(config.bits, config.tie, config.error_feedback)
     return BFloat16Codec() if config.method == "bfloat16" else Float32Codec()

@@ -22,7 +22,7 @@ from torch import Tensor
 from asrtrain.onebit.background import Background
 from asrtrain.onebit.bucket import Bucket, EncodedUpdate, Update, as_matrix
 from asrtrain.onebit.codec import Codec
-from asrtrain.onebit.stripes import Stripe, stripes_of
+from asrtrain.onebit.stripes import Stripe
 from asrtrain.onebit.transport import Transport
 
 T = TypeVar("T")
@@ -81,6 +81,11 @@ class StripedExchange:
         self._background = Background(torch.get_num_threads()) if overlap else None
 
     @property
+    def form(self) -> str:
+        """What travels, in words."""
+        return f"{self.codec.bits} bit(s) a value"
+
+    @property
     def local_workers(self) -> range:
         """The numbers of the workers that this process runs."""
         share = self.workers // self.transport.size
@@ -116,12 +121,7 @@ class StripedExchange:
 
     def wire_bytes(self) -> int:
         """Bytes that a step puts on the wire between K machines; none goes to the sender itself."""
-        words = 0
-        for bucket in self._buckets:
-            shapes = [(each.shape[0], each.shape[1]) for each in bucket.matrices]
-            words += sum(bucket.words(owned) for owned in stripes_of(shapes, self.workers))
-        headers = self.workers * len(self._buckets)
-        return 8 * (self.workers - 1) * (words + headers)
+        return sum(each.wire_bytes(self.workers) for each in self._buckets)
 
     def start(self, update: Update, frames: Sequence[int]) -> "Round":
         """Begin a step, for which each worker of this process has `frames` frames."""
@@ -165,6 +165,22 @@ class StripedExchange:
         """Whether the exchange has a thread of its own."""
         return self._background is not None
 
+    def worker_state(self, worker: int) -> dict[str, Any]:
+        """Copies of what belongs to one of this process's workers."""
+        return {"residuals": [each.clone() for each in self.residuals[worker]]}
+
+    def owner_state(self) -> dict[str, Any]:
+        """Copies of what belongs to the owned stripes."""
+        return {"residuals": [each.clone() for each in self.update_residuals]}
+
+    def load_worker_state(self, worker: int, state: dict[str, Any]) -> None:
+        """Go back to what `worker_state` returned."""
+        _copy_residuals(self.residuals[worker], state["residuals"])
+
+    def load_owner_state(self, state: dict[str, Any]) -> None:
+        """Go back to what `owner_state` returned."""
+        _copy_residuals(self.update_residuals, state["residuals"])
+
     def residual_norm(self, worker: int) -> float:
         """Euclidean norm of what this process's worker still owes of its sub-gradients."""
         return math.sqrt(sum(float(each.square().sum()) for each in self.residuals[worker]))
@@ -172,7 +188,12 @@ class StripedExchange:
     def _bucket(self, numbers: list[int]) -> Bucket:
         matrices = [self.matrices[number] for number in numbers]
         workers = len(self.local_workers)
-        return Bucket(numbers, matrices, self.codec, self.transport, workers, self.seconds)
+        return self._new_bucket(
+            numbers, matrices, self.codec, self.transport, workers, self.seconds
+        )
+
+    def _new_bucket(self, *parts: Any) -> Bucket:
+        return Bucket(*parts)
 
     def _in_order(self, by_bucket: Sequence[Sequence[T]]) -> list[tuple[int, T]]:
         """(parameter's number, item) in the order of the parameters, of items kept by bucket."""
@@ -235,6 +256,12 @@ class Round:
             work = Future()
             work.set_result(bucket.exchange(gradients, self._frames, self._update))
         self._updates.append(work)
+
+
+def _copy_residuals(own: list[Tensor], saved: list[Tensor]) -> None:
+    """What is owed; nothing, if `saved` is of the float32 exchange of a warm start that is over."""
+    for to, each in zip(own, saved, strict=True):
+        to.copy_(each) if each.shape == to.shape else to.zero_()
 
 
 def _nothing_to_update(number: int, total: Tensor, frames: int) -> Tensor:

@@ -48,7 +48,7 @@ class ProcessGroupTransport:
     """The processes of a torch.distributed group (default: all of them)."""
 
     def __init__(self, group: dist.ProcessGroup | None = None) -> None:
-        self._group = group
+        self.group = group
         self.rank = dist.get_rank(group)
         self.size = dist.get_world_size(group)
         self.bytes_sent = 0
@@ -62,7 +62,7 @@ class ProcessGroupTransport:
         incoming = outgoing.new_empty(sum(lengths))
         sizes = [message.numel() for message in messages]
         try:
-            dist.all_to_all_single(incoming, outgoing, list(lengths), sizes, group=self._group)
+            dist.all_to_all_single(incoming, outgoing, list(lengths), sizes, group=self.group)
         except RuntimeError as error:
             raise PeerLostError(str(error)) from error
         self.bytes_sent += (sum(sizes) - sizes[self.rank]) * outgoing.element_size()

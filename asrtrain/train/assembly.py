@@ -7,7 +7,8 @@ from torch import Tensor
 from asrtrain.nnet.model_file import AcousticModel
 from asrtrain.onebit.codec import codec_for
 from asrtrain.onebit.exchange import StripedExchange
-from asrtrain.onebit.transport import Transport
+from asrtrain.onebit.powersgd import PowerSgdExchange
+from asrtrain.onebit.transport import ProcessGroupTransport, Transport
 from asrtrain.train.block import BlockMomentum, BlockTrainer, worker_copies
 from asrtrain.train.config import TrainConfig
 from asrtrain.train.loop import Trainer
@@ -30,14 +31,14 @@ def new_exchange(
 ) -> StripedExchange:
     """The exchange of `parameters` between the workers."""
     settings = config.exchange
-    return StripedExchange(
-        parameters,
-        codec_for(settings),
-        transport,
-        settings.workers,
-        int(settings.bucket_mb * 2**20),
-        overlap=transport.size > 1 and (settings.overlap or settings.double_buffer),
-    )
+    bucket_bytes = int(settings.bucket_mb * 2**20)
+    overlap = transport.size > 1 and (settings.overlap or settings.double_buffer)
+    if settings.method == "powersgd":
+        assert isinstance(transport, ProcessGroupTransport), "TrainConfig has seen to it"
+        rank = settings.powersgd_rank
+        return PowerSgdExchange(parameters, rank, transport, bucket_bytes, overlap)
+    codec, workers = codec_for(settings), settings.workers
+    return StripedExchange(parameters, codec, transport, workers, bucket_bytes, overlap)
 
 
 def new_optimizer(config: OptimizerConfig, exchange: StripedExchange) -> StripeOptimizer:

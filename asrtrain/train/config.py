@@ -219,6 +219,11 @@ class TrainConfig(StageConfig):
             f"init={self.init} and pretrain.method={self.pretrain.method} cannot work together: "
             "a trained model needs no pre-training",
         )
+        require(
+            not (self.exchange.method == "powersgd" and self.parallel.model > 1),
+            f"exchange.method=powersgd and parallel.model={self.parallel.model} cannot work "
+            "together: the factors of a part of a matrix are not a part of its factors",
+        )
         self._check_block_momentum()
 
     def _check_block_momentum(self) -> None:

@@ -143,7 +143,6 @@ class Trainer:
     def state(self) -> TrainerState:
         """Copies of all that a step changes: parameters, optimizer, residuals, pending update."""
         pending = self._pending.encoded() if self._pending else None
-        residuals = self.exchange.residuals
         return TrainerState(
             shared={
                 "parameters": [each.detach().clone() for each in self.parameters],
@@ -155,13 +154,13 @@ class Trainer:
             workers=[
                 {
                     "gradient_squares": self.gradient_squares[worker],
-                    "residuals": [each.clone() for each in residuals[worker]],
+                    "exchange": self.exchange.worker_state(worker),
                     "adagrad": self.optimizer.worker_state(worker),
                 }
-                for worker in range(len(residuals))
+                for worker in range(len(self.exchange.local_workers))
             ],
             owner={
-                "update_residuals": [each.clone() for each in self.exchange.update_residuals],
+                "exchange": self.exchange.owner_state(),
                 "optimizer": self.optimizer.owner_state(),
             },
         )
@@ -177,9 +176,9 @@ class Trainer:
         _copy_all(self.parameters, shared["parameters"])
         for worker, saved in enumerate(state.workers):
             self.gradient_squares[worker] = saved["gradient_squares"]
-            _copy_residuals(self.exchange.residuals[worker], saved["residuals"])
+            self.exchange.load_worker_state(worker, saved["exchange"])
             self.optimizer.load_worker_state(worker, saved["adagrad"])
-        _copy_residuals(self.exchange.update_residuals, state.owner["update_residuals"])
+        self.exchange.load_owner_state(state.owner["exchange"])
         self.optimizer.load_owner_state(state.owner["optimizer"])
 
     def time_spent(self) -> dict[str, float]:
@@ -289,9 +288,3 @@ def _copy_all(own: list[Tensor], saved: list[Tensor]) -> None:
     with torch.no_grad():
         for to, each in zip(own, saved, strict=True):
             to.copy_(each)
-
-
-def _copy_residuals(own: list[Tensor], saved: list[Tensor]) -> None:
-    """What is owed; nothing, if `saved` is of the float32 exchange of a warm start that is over."""
-    for to, each in zip(own, saved, strict=True):
-        to.copy_(each) if each.shape == to.shape else to.zero_()

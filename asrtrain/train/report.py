@@ -41,10 +41,10 @@ class Report:
         config, exchange = self._config, self._trainer.exchange
         shards = config.parallel.model
         log.info(
-            "exchange %s: %d bit(s) a value, %d worker(s) in %d process(es) of %d thread(s) on "
+            "exchange %s: %s, %d worker(s) in %d process(es) of %d thread(s) on "
             "%s%s; %s frames a step%s",
             config.exchange.method,
-            exchange.codec.bits,
+            exchange.form,
             exchange.workers,
             exchange.transport.size * shards,
             torch.get_num_threads(),

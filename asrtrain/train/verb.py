@@ -53,7 +53,16 @@ def _resolved(config: TrainConfig) -> TrainConfig:
         f"are spread evenly over the {'processes' if shards == 1 else 'replicas'}"
         + (f", of which there are {nproc // shards}" if shards > 1 else ""),
     )
+    _check_powersgd(config.exchange.method, workers, nproc)
     return replace(config, exchange=replace(config.exchange, workers=workers))
+
+
+def _check_powersgd(method: str, workers: int, nproc: int) -> None:
+    require(
+        method != "powersgd" or workers == nproc > 1,
+        f"exchange.method={method}, exchange.workers={workers} and launch.nproc={nproc} cannot "
+        "work together: torch's hook needs a process for every worker, and two at least",
+    )
 
 
 @stage("train", inputs=INPUTS, resumable=True, may_differ=("exchange.workers",))

@@ -153,6 +153,22 @@ def test_workers_replicas_and_processes_must_fit(
         train(wrong)
 
 
+@pytest.mark.parametrize(("nproc", "workers"), [(1, 0), (1, 4), (2, 4)])
+def test_powersgd_takes_a_process_for_every_worker(
+    config: TrainConfig, nproc: int, workers: int
+) -> None:
+    exchange = ExchangeConfig(method="powersgd", workers=workers)
+    wrong = replace(config, exchange=exchange, launch=LaunchConfig(nproc=nproc))
+    with pytest.raises(UserError, match=r"exchange.method=powersgd.* launch.nproc=.* process for"):
+        train(wrong)
+
+
+def test_powersgd_does_not_go_with_a_split_model(config: TrainConfig) -> None:
+    powersgd = ExchangeConfig(method="powersgd")
+    with pytest.raises(UserError, match=r"exchange.method=powersgd and parallel.model=2"):
+        replace(config, exchange=powersgd, parallel=ParallelConfig(model=2))
+
+
 def two_workers(config: TrainConfig, method: str) -> TrainConfig:
     return replace(
         config,
@@ -180,6 +196,21 @@ def test_two_workers(config: TrainConfig, tmp_path: Path, method: str) -> None:
         pair, single = (load_model(Path(each.out) / "final.pt").network for each in (run, alone))
         for a, b in zip(pair.parameters(), single.parameters(), strict=True):
             torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_powersgd_sends_less_and_learns_as_well(config: TrainConfig, tmp_path: Path) -> None:
+    wide = replace(config, model=replace(config.model, hidden=[64, 64]))
+    figures = {}
+    for name in ("float32", "powersgd", "again"):
+        run = two_workers(wide, "float32" if name == "float32" else "powersgd")
+        run = replace(run, out=str(tmp_path / name))
+        train(run)
+        figures[name] = summary(run)
+    exact, low_rank = figures["float32"], figures["powersgd"]
+    assert low_rank["sha256"] == figures["again"]["sha256"]
+    assert low_rank["wire_bytes_per_step"] < 0.3 * exact["wire_bytes_per_step"]
+    assert low_rank["dev_loss"] == pytest.approx(exact["dev_loss"], rel=0.1)
 
 
 @pytest.mark.slow
@@ -232,6 +263,7 @@ def has_ended(process: int) -> bool:
     [
         ("interrupt", "exchange=onebit"),
         ("kill", "exchange=onebit"),
+        ("kill", "exchange=powersgd"),
         ("kill", "parallel.model=2"),
     ],
 )
