@@ -28,7 +28,8 @@ class ExchangeConfig:
     """Cut minibatches in two halves; while one is computed, the other's gradient travels. The model
     lags by half a minibatch (section 2.2)."""
     warm_start_hours: float = 0.0
-    """Hours of audio at the start (360,000 frames each) that are trained with float32 exchange."""
+    """Hours of audio at the start (360,000 frames each) that are trained with float32 exchange and
+    without double buffering, as on one node (section 5)."""
     bucket_mb: float = 25.0
     """Gradients are sent as soon as so many MB of them are there, last layer first."""
     overlap: bool = True
@@ -62,11 +63,12 @@ class ExchangeConfig:
                 "exchange.double_buffer=true and exchange.method=powersgd cannot work together: "
                 "torch's hook keeps one gradient at a time"
             )
-        if self.warm_start_hours and self.method in ("float32", "powersgd"):
+        plain = self.method == "float32" and not self.double_buffer
+        if self.warm_start_hours and (plain or self.method == "powersgd"):
             raise ValueError(
                 f"exchange.warm_start_hours={self.warm_start_hours} and "
-                f"exchange.method={self.method} cannot work together: a warm start goes from "
-                "float32 to bfloat16 or onebit"
+                f"exchange.method={self.method} cannot work together: a warm start is float32 "
+                "before bfloat16, onebit or double buffering"
             )
 
 

@@ -79,7 +79,7 @@ class Run:
         with progress_bar(f"epoch {self.epoch + 1}", end - self._epoch_begin, "frames") as bar:
             bar.update(self.position - self._epoch_begin)
             while self.position < end:
-                self._use_codec()
+                self._use_exchange()
                 self._search()
                 self._segment(min(end, self._next_event()), bar)
         self.trainer.drain()
@@ -208,10 +208,12 @@ class Run:
     def _warm_frames(self) -> int:
         return round(self.config.exchange.warm_start_hours * FRAMES_AN_HOUR)
 
-    def _use_codec(self) -> None:
-        """The codec that belongs to the position: float32 during a warm start."""
+    def _use_exchange(self) -> None:
+        """The exchange that belongs to the position: a plain one in float32 for a warm start."""
+        settings = self.config.exchange
         warm = self.position < self._warm_frames()
-        codec = Float32Codec() if warm else codec_for(self.config.exchange)
+        self.trainer.double_buffer = settings.double_buffer and not warm
+        codec = Float32Codec() if warm else codec_for(settings)
         if codec != self.trainer.exchange.codec:
             self.trainer.drain()
             self.trainer.exchange.use(codec)
@@ -275,7 +277,7 @@ class Run:
         self.trials.history = run["searches"]
         self.schedule = schedule_for(self.config.schedule, 0.0)
         self.schedule.load_state(run["schedule"])
-        self._use_codec()
+        self._use_exchange()
         self.trainer.load_state(saved.states["now"])
         self._before = saved.states.get("before")
         self.trainer.totals = saved.totals

@@ -98,7 +98,7 @@ def test_what_one_bit_costs_on_cntks_test_with_error_feedback_and_without(tmp_pa
     rows = [line.split("|") for line in done.stdout.splitlines() if line.startswith("| ")][2:]
     arms = ["float32", "onebit", "float32_double", "onebit_double", "onebit_no_feedback"]
     assert [each[1].strip() for each in rows] == arms
-    assert rows[0][2] == rows[1][2], "epoch 1 is a warm start: the same in both arms"
+    assert len({each[2] for each in rows}) == 1, "epoch 1 is a warm start: the same in all arms"
     cost = {each[1].strip(): float(each[-2].strip(" %")) for each in rows[1:]}
     assert abs(cost["onebit"]) < 0.5
     assert cost["onebit_no_feedback"] > 2

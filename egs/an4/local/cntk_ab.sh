@@ -4,7 +4,8 @@
 #
 # 363-512-512-132 sigmoid network, 11 cepstra with deltas and delta-deltas in 11 frames, normalized
 # globally; minibatches of 64, 256 and 1024 frames at a rate of 1.0, 0.5 and 0.1 a minibatch, unit
-# gain momentum of 0.9, 0.656 and 0.656 a minibatch; three workers, float32 exchange in epoch 1.
+# gain momentum of 0.9, 0.656 and 0.656 a minibatch; three workers, in epoch 1 in float32 and without
+# double buffering.
 set -euo pipefail
 
 data=
@@ -46,12 +47,12 @@ for part in train dev; do
   asrtrain frames data="feats/$name" ali="exp/ali_$name" out="exp/frames/$name"
 done
 
-# "NAME setting ...", one arm a line. A warm start is one hour of 360,000 frames; the float32 arms
-# need none.
+# "NAME setting ...", one arm a line. In hours of 360,000 frames, epoch 1 is a warm start, of which
+# the float32 arm needs none.
 warm=exchange.warm_start_hours=$(python -c "print($epoch_frames / 360000)")
 arms="float32 exchange=float32
 onebit exchange=onebit $warm
-float32_double exchange=float32 exchange.double_buffer=true
+float32_double exchange=float32 $warm exchange.double_buffer=true
 onebit_double exchange=onebit $warm exchange.double_buffer=true
 onebit_no_feedback exchange=onebit $warm exchange.error_feedback=false"
 
