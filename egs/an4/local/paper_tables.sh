@@ -24,12 +24,12 @@ cd "$work"
 
 # "NAME setting ...", one arm a line. Rates are those of AN4, found once for each kind of network
 # with one seed and kept for all ways to train it; normalizing what momentum has smoothed makes
-# steps larger, so that place has a lower one.
+# steps larger, so that place has a lower one. Factors with double buffering diverge at 0.001.
 one="exchange=float32 exchange.workers=1"
 four="exchange=onebit exchange.workers=4"
 sigmoid="model=sigmoid_3x256 schedule.learning_rate=0.004"
 relu="model=relu_3x256 schedule.learning_rate=0.0005"
-svd="model=svd_3x256 schedule.learning_rate=0.001 init=exp/tables/sigmoid_one/SEED"
+svd="model=svd_3x256 schedule.learning_rate=0.0005 init=exp/tables/sigmoid_one/SEED"
 ada="model=sigmoid_3x256 schedule.learning_rate=0.0001"
 smooth="model=sigmoid_3x256 schedule.learning_rate=0.00004"
 arms="sigmoid_one $sigmoid $one
