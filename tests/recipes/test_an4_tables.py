@@ -11,7 +11,7 @@ import pytest
 from asrtrain.score.wer import file_digest
 
 AN4 = Path(os.environ.get("ASRTRAIN_TEST_DATA", "/nonexistent")) / "an4"
-WAYS = ("one", "four", "double")
+WAYS = ("one", "four", "double", "warm")
 LOCAL = Path(__file__).parents[2] / "egs" / "an4" / "local"
 
 

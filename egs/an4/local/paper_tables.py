@@ -11,7 +11,12 @@ from asrtrain.score.arms import read_arms
 
 SCORES = ("score_dev", "score_test")
 NETWORKS = ("sigmoid", "relu", "svd")
-WAYS = {"one": "not parallel", "four": "1-bit, K = 4", "double": "+ double buffering"}
+WAYS = {
+    "one": "not parallel",
+    "four": "1-bit, K = 4",
+    "double": "+ double buffering",
+    "warm": "+ double buffering, after a warm start",
+}
 ADAGRAD = {
     "smoothed": "momentum-smoothed, not parallel",
     "raw": "raw, not parallel",

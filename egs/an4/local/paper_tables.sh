@@ -25,8 +25,11 @@ cd "$work"
 # "NAME setting ...", one arm a line. Rates are those of AN4, found once for each kind of network
 # with one seed and kept for all ways to train it; normalizing what momentum has smoothed makes
 # steps larger, so that place has a lower one. Factors with double buffering diverge at 0.001.
+# A warm start of 0.6 hours is the first epoch, as the paper's first day was.
 one="exchange=float32 exchange.workers=1"
 four="exchange=onebit exchange.workers=4"
+double="$four exchange.double_buffer=true"
+warm="$double exchange.warm_start_hours=0.6"
 sigmoid="model=sigmoid_3x256 schedule.learning_rate=0.004"
 relu="model=relu_3x256 schedule.learning_rate=0.0005"
 svd="model=svd_3x256 schedule.learning_rate=0.0005 init=exp/tables/sigmoid_one/SEED"
@@ -34,19 +37,22 @@ ada="model=sigmoid_3x256 schedule.learning_rate=0.0001"
 smooth="model=sigmoid_3x256 schedule.learning_rate=0.00004"
 arms="sigmoid_one $sigmoid $one
 sigmoid_four $sigmoid $four
-sigmoid_double $sigmoid $four exchange.double_buffer=true
+sigmoid_double $sigmoid $double
+sigmoid_warm $sigmoid $warm
 relu_one $relu $one
 relu_four $relu $four
-relu_double $relu $four exchange.double_buffer=true
+relu_double $relu $double
+relu_warm $relu $warm
 adagrad_smoothed $smooth $one optimizer.adagrad=smoothed
 adagrad_raw $ada $one optimizer.adagrad=aggregate
 adagrad_partial $ada $four optimizer.adagrad=partial
 adagrad_aggregate $ada $four optimizer.adagrad=aggregate
-adagrad_double $ada $four optimizer.adagrad=aggregate exchange.double_buffer=true"
+adagrad_double $ada $double optimizer.adagrad=aggregate"
 # Fine-tuned from the sigmoid networks, hence afterwards.
 svd_arms="svd_one $svd $one
 svd_four $svd $four
-svd_double $svd $four exchange.double_buffer=true"
+svd_double $svd $double
+svd_warm $svd $warm"
 
 # Trains, decodes and scores the arms of a list, given on standard input.
 train_arms() {
